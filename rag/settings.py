@@ -1,0 +1,93 @@
+"""Settings: environment variables with the prefix ``VEILRAG_``, and ``.env`` where present.
+
+``DATABASE_URL``, ``OPENAI_API_KEY`` and ``OPENAI_BASE_URL`` keep their usual names.
+Nothing is read at import; ``load_settings()`` reads (I11). Secrets mask themselves.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from rag.errors import Misconfigured
+
+Names = Annotated[tuple[str, ...], NoDecode]
+"""A comma-separated list in the environment."""
+
+
+class Settings(BaseSettings):
+    """Every setting with its default. Sizes in characters or bytes, times in seconds."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VEILRAG_",
+        env_file=".env",
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    # the store
+    database_url: SecretStr | None = Field(
+        None, validation_alias=AliasChoices("VEILRAG_DATABASE_URL", "DATABASE_URL")
+    )
+    data_dir: Path = Path(".veilrag")
+    pool_size: int = Field(8, ge=1, le=100)
+    secret_key: SecretStr | None = None
+    database_timeout: float = Field(4.0, gt=0)
+
+    # the models
+    openai_api_key: SecretStr | None = Field(
+        None, validation_alias=AliasChoices("VEILRAG_OPENAI_API_KEY", "OPENAI_API_KEY")
+    )
+    openai_base_url: str | None = Field(
+        None, validation_alias=AliasChoices("VEILRAG_OPENAI_BASE_URL", "OPENAI_BASE_URL")
+    )
+    chat_model: str = "gpt-5-mini"
+    embeddings: str = "local"
+    judge_model: str | None = None
+    trusted_hosts: Names = ()
+    model_timeout: float = Field(60.0, gt=0)
+    model_retries: int = Field(2, ge=0, le=10)
+    max_output_tokens: int | None = Field(None, ge=1)
+
+    # privacy
+    policy: str = "default"
+    allow_tracing: bool = False
+    detect_timeout: float = Field(10.0, gt=0)
+    max_detect_chars: int = Field(2_000_000, ge=1)
+
+    # limits and splitting
+    max_question_chars: int = Field(8_000, ge=1)
+    max_body_bytes: int = Field(50_000_000, ge=1)
+    chunk_chars: int = Field(1_000, ge=100)
+    chunk_overlap_chars: int = Field(0, ge=0)
+    context_chars: int = Field(8_000, ge=200)
+
+    # the service
+    api_keys: Names = Field((), repr=False)
+    allowed_hosts: Names = ()
+    log_level: str = "INFO"
+
+    @field_validator("trusted_hosts", "api_keys", "allowed_hosts", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @property
+    def has_model(self) -> bool:
+        """A chat model is configured when there is a key or a base URL."""
+        return self.openai_api_key is not None or self.openai_base_url is not None
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Read the settings; raise ``Misconfigured`` that names the setting, never its value."""
+    try:
+        return Settings(**overrides)  # type: ignore[arg-type]
+    except ValidationError as error:
+        names = ", ".join(".".join(map(str, e["loc"])) + f" ({e['type']})" for e in error.errors())
+        raise Misconfigured(f"Wrong setting: {names}.") from None
