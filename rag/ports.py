@@ -173,7 +173,15 @@ class DocumentStore(Protocol):
 class Scorer(Protocol):
     """Scores one answer. A metric that fails is a value with a reason, not an exception."""
 
-    async def score(self, case: ScoreCase) -> Mapping[str, Score]: ...
+    async def score(
+        self, case: ScoreCase, guard: OutboundGuard | None = None
+    ) -> Mapping[str, Score]:
+        """Every metric of this scorer by name.
+
+        The judge is outside (I7): without a guard, one that is not trusted is not asked
+        and every metric is ``None`` with the reason.
+        """
+        ...
 
 
 class Resource(Protocol):
