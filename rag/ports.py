@@ -178,8 +178,8 @@ class Scorer(Protocol):
     ) -> Mapping[str, Score]:
         """Every metric of this scorer by name.
 
-        The judge is outside (I7): without a guard, one that is not trusted is not asked
-        and every metric is ``None`` with the reason.
+        The judge is outside (I7): without a guard it is not asked, and every metric is
+        ``None`` with the reason.
         """
         ...
 

@@ -1,0 +1,376 @@
+"""Which shape of a placeholder survives a language model? (``python -m eval placeholders``)
+
+A placeholder must come back as it was sent (I4). This measures how often each of several
+shapes does, with a real small model over real HTTP: a hundred questions about invented
+people, each asked with a *rewrite* prompt (the placeholders of the question should return)
+and a *synthesize* prompt (the placeholder that is the answer should). Every placeholder
+that the reply needed or used counts once:
+
+- **intact**: byte for byte as sent;
+- **bent**: its type, number and nonce stand there, but case, brackets or separators do not
+  (a tolerant restorer can undo it);
+- **broken**: something like a placeholder that is none of this request (invented, or with
+  a wrong number or nonce), also in place of a needed one;
+- **missing**: needed, and nowhere.
+
+Rates come with Wilson's 95 % interval (Wilson 1927, doi 10.1080/01621459.1927.10502953).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+Write = Callable[[str, int, str], str]
+"""``(type, number, nonce) -> placeholder``."""
+
+SHAPES: Mapping[str, Write] = {
+    "[PERSON_1_k7q]": lambda t, n, k: f"[{t}_{n}_{k}]",
+    "<PERSON_1_k7q>": lambda t, n, k: f"<{t}_{n}_{k}>",
+    "{{PERSON_1_k7q}}": lambda t, n, k: f"{{{{{t}_{n}_{k}}}}}",
+    "PERSON_1_k7q": lambda t, n, k: f"{t}_{n}_{k}",
+    "Person-k7q-1": lambda t, n, k: f"{t.capitalize()}-{k}-{n}",
+    "@person1k7q": lambda t, n, k: f"@{t.lower()}{n}{k}",
+    "PERSONk7q1": lambda t, n, k: f"{t}{k}{n}",
+    "[PERSON_1] (no nonce)": lambda t, n, _: f"[{t}_{n}]",
+}
+
+TYPES = ("PERSON", "EMAIL", "PHONE", "ADDRESS", "ACCOUNT", "ID")
+
+REWRITE = (
+    "Write 2 other ways to ask the question below, one per line. "
+    "Copy names like {example} exactly as they are.\n\nQuestion: {question}"
+)
+SYNTHESIZE = (
+    "Read the context and answer the question in one sentence. "
+    "Copy names like {example} exactly as they are.\n\n"
+    "Context:\n[1] {context}\n\nQuestion: {question}\nAnswer:"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question. ``{0}``, ``{1}`` stand for subjects whose coarse types are ``types``."""
+
+    context: str
+    question: str
+    types: tuple[str, ...]
+    asked: tuple[int, ...]  # subjects that the question names
+    answer: int  # the subject that is the answer
+
+
+PATTERNS: tuple[Case, ...] = (
+    Case(
+        "The {thing} in {place} belongs to {0}, who bought it in {year}.",
+        "Who owns the {thing} in {place}?",
+        ("PERSON",),
+        (),
+        0,
+    ),
+    Case(
+        "{0} looks after the {thing} in {place}. Questions go to {1} before noon.",
+        "Where can I write to {0} about the {thing}?",
+        ("PERSON", "EMAIL"),
+        (0,),
+        1,
+    ),
+    Case(
+        "In {year} {0} reported a fault of the {thing}. The number to call back is {1}.",
+        "Which number should we call to reach {0} about the {thing}?",
+        ("PERSON", "PHONE"),
+        (0,),
+        1,
+    ),
+    Case(
+        "{0} moved the {thing} from {place} to {1} in {year}.",
+        "To which address did {0} move the {thing}?",
+        ("PERSON", "ADDRESS"),
+        (0,),
+        1,
+    ),
+    Case(
+        "The rent of the {thing} is paid by {0} from account {1} every month.",
+        "From which account does {0} pay the rent of the {thing}?",
+        ("PERSON", "ACCOUNT"),
+        (0,),
+        1,
+    ),
+    Case(
+        "{0} signed for the {thing} with the identity card {1} at the desk in {place}.",
+        "Which identity card did {0} show for the {thing}?",
+        ("PERSON", "ID"),
+        (0,),
+        1,
+    ),
+    Case(
+        "After {year} {0} handed the {thing} in {place} over to {1}.",
+        "Who took over the {thing} from {0}?",
+        ("PERSON", "PERSON"),
+        (0,),
+        1,
+    ),
+    Case(
+        "{0} and {1} share the {thing} in {place}, but only {1} has the key.",
+        "Who has the key of the {thing} that {0} uses?",
+        ("PERSON", "PERSON"),
+        (0,),
+        1,
+    ),
+    Case(
+        "A letter from {1} says that the {thing} at {0} was repaired in {year}.",
+        "Who wrote that the {thing} at {0} was repaired?",
+        ("ADDRESS", "PERSON"),
+        (0,),
+        1,
+    ),
+    Case(
+        "The mail box {0} is read by {1}, who answers for the {thing} in {place}.",
+        "Who reads the mail that is sent to {0}?",
+        ("EMAIL", "PERSON"),
+        (0,),
+        1,
+    ),
+)
+THINGS = ("garage", "boat", "workshop", "copier", "piano", "bakery", "orchard", "mill", "tram")
+PLACES = ("Harwick", "Ostrava", "Lund", "Tarragona", "Galway", "Bolzano", "Delft")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A case made concrete in one shape: what is sent, and what must come back."""
+
+    prompt: str
+    known: tuple[str, ...]
+    needed: tuple[str, ...]
+    cores: Mapping[str, tuple[str, ...]]  # placeholder -> its type, number, nonce in order
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one shape under one prompt."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+def cases(n: int, seed: int = 20) -> list[tuple[Case, str]]:
+    """``n`` concrete cases with the nonce of each; the same for every shape."""
+    draw = random.Random(seed)  # noqa: S311 - a repeatable experiment, no secret
+    made = []
+    for i in range(n):
+        pattern = PATTERNS[i % len(PATTERNS)]
+        words = {
+            "thing": draw.choice(THINGS),
+            "place": draw.choice(PLACES),
+            "year": draw.randint(1998, 2024),
+        }
+        fill = {str(j): f"{{{j}}}" for j in range(len(pattern.types))}
+        context, question = (_fill(t, words | fill) for t in (pattern.context, pattern.question))
+        nonce = "".join(draw.choice("bcdfghjkmnpqrstvwxz23456789") for _ in range(3))
+        concrete = Case(context, question, pattern.types, pattern.asked, pattern.answer)
+        made.append((concrete, nonce))
+    return made
+
+
+def _fill(template: str, words: Mapping[str, object]) -> str:
+    return re.sub(r"\{(\w+)\}", lambda m: str(words[m[1]]), template)
+
+
+def ask(case: Case, nonce: str, write: Write, prompt: str) -> Asked:
+    """The case in one shape under one prompt (``REWRITE`` or ``SYNTHESIZE``)."""
+    numbers: Counter[str] = Counter()
+    known, cores = [], {}
+    for type in case.types:
+        numbers[type] += 1
+        placeholder = write(type, numbers[type], nonce)
+        known.append(placeholder)
+        cores[placeholder] = tuple(re.findall(r"[a-z]+|\d+", placeholder.casefold()))
+    words = {str(i): p for i, p in enumerate(known)}
+    question, context = _fill(case.question, words), _fill(case.context, words)
+    sent = _fill(prompt, {"question": question, "context": context, "example": known[0]})
+    needed = [known[i] for i in case.asked] if prompt is REWRITE else [known[case.answer]]
+    return Asked(sent, tuple(known), tuple(needed), cores)
+
+
+def judge(asked: Asked, reply: str) -> Iterator[str]:
+    """One verdict for each placeholder that the reply needed or used."""
+    rest = reply
+    verdicts: dict[str, str] = {}
+    for placeholder in sorted(asked.known, key=len, reverse=True):
+        rest, exact = _cut(re.compile(_bounded(re.escape(placeholder))), rest)
+        loose = r"[\W_]{0,3}".join(map(re.escape, asked.cores[placeholder]))
+        rest, bent = _cut(re.compile(_bounded(loose), re.I), rest)
+        if exact or bent:
+            verdicts[placeholder] = "bent" if bent else "intact"
+    broken = len(re.findall(LOOKS_LIKE, rest))
+    for placeholder in asked.needed:
+        if placeholder not in verdicts:
+            verdicts[placeholder] = "broken" if broken else "missing"
+            broken -= bool(broken)
+    yield from verdicts.values()
+    yield from ["broken"] * broken
+
+
+LOOKS_LIKE = re.compile(
+    rf"(?i)(?<![a-z0-9])(?:{'|'.join(TYPES)})(?:[-_][a-z0-9]{{1,6}}){{1,3}}(?![a-z0-9])"
+    rf"|(?<![a-z0-9])(?:{'|'.join(TYPES)})(?=[a-z]*\d)[a-z0-9]{{1,8}}(?![a-z0-9])"
+)
+
+
+def _bounded(pattern: str) -> str:
+    return rf"(?<![A-Za-z0-9]){pattern}(?![A-Za-z0-9])"
+
+
+def _cut(pattern: re.Pattern[str], text: str) -> tuple[str, int]:
+    return pattern.subn(" ", text)
+
+
+def wilson(hits: int, total: int, z: float = 1.96) -> tuple[float, float]:
+    """Wilson's score interval of ``hits / total``."""
+    if not total:
+        return 0.0, 1.0
+    rate, square = hits / total, z * z
+    middle = rate + square / (2 * total)
+    half = z * math.sqrt(rate * (1 - rate) / total + square / (4 * total * total))
+    scale = 1 + square / total
+    return (middle - half) / scale, (middle + half) / scale
+
+
+class Model:
+    """The model under test; greedy, so that the same prompt gives the same reply."""
+
+    def __init__(self, base_url: str, max_tokens: int) -> None:
+        import httpx2  # noqa: PLC0415
+
+        self._http = httpx2.Client(base_url=base_url, trust_env=False, timeout=120)
+        self._max_tokens = max_tokens
+
+    def reply(self, prompt: str) -> str:
+        body = {
+            "model": "any",
+            "messages": [{"role": "user", "content": prompt}],
+            "max_tokens": self._max_tokens,
+            "temperature": 0,
+        }
+        answer = self._http.post("chat/completions", json=body)
+        answer.raise_for_status()
+        return str(answer.json()["choices"][0]["message"]["content"])
+
+    def tokens(self, text: str) -> int:
+        """How many of the model's tokens ``text`` costs."""
+        root = str(self._http.base_url).removesuffix("/v1/")
+        answer = self._http.post(f"{root}/tokenize", json={"content": f" {text}"})
+        return len(answer.json()["tokens"])
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one shape did: rates in 0-1 under each prompt and together."""
+
+    shape: str
+    tokens: int
+    rewrite: Mapping[str, int]
+    synthesize: Mapping[str, int]
+
+    def together(self) -> Counter[str]:
+        return Counter(self.rewrite) + Counter(self.synthesize)
+
+
+def run(model: Model, n: int, shapes: Iterable[str]) -> Iterator[Row]:
+    """Ask everything; rows in the order of ``shapes``."""
+    from rich.progress import track  # noqa: PLC0415
+
+    material = cases(n)
+    for shape in shapes:
+        write = SHAPES[shape]
+        tallies = {REWRITE: Tally(), SYNTHESIZE: Tally()}
+        for case, nonce in track(material, description=shape):
+            for prompt, tally in tallies.items():
+                asked = ask(case, nonce, write, prompt)
+                if asked.needed:
+                    tally.counts.update(judge(asked, model.reply(asked.prompt)))
+        counts = (dict(tallies[p].counts) for p in (REWRITE, SYNTHESIZE))
+        yield Row(shape, model.tokens(write("PERSON", 1, "k7q")), *counts)
+
+
+def table(rows: Sequence[Row], n: int) -> object:
+    """A rich table, best first by what a tolerant restorer gets back."""
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    view = Table(title=f"Placeholders that come back, {n} questions, two prompts each")
+    view.add_column("shape")
+    for name in ("tokens", "n", "intact", "95 %", "intact+bent", "95 %", "bent", "broken"):
+        view.add_column(name, justify="right")
+    for name in ("missing", "rewrite i+b", "synthesize i+b"):
+        view.add_column(name, justify="right")
+    for row in sorted(rows, key=lambda r: _back(r.together())[2], reverse=True):
+        both = row.together()
+        total = both.total()
+        intact, (back, of, _) = both["intact"], _back(both)
+        parts = [f"{both[k] / max(total, 1):.3f}" for k in ("bent", "broken", "missing")]
+        view.add_row(
+            escape(row.shape),
+            str(row.tokens),
+            str(total),
+            f"{intact / max(total, 1):.3f}",
+            _interval(intact, total),
+            f"{back / max(of, 1):.3f}",
+            _interval(back, of),
+            *parts,
+            f"{_back(row.rewrite)[2]:.3f}",
+            f"{_back(row.synthesize)[2]:.3f}",
+        )
+    return view
+
+
+def _back(counts: Mapping[str, int]) -> tuple[int, int, float]:
+    back, total = counts.get("intact", 0) + counts.get("bent", 0), sum(counts.values())
+    return back, total, back / max(total, 1)
+
+
+def _interval(hits: int, total: int) -> str:
+    low, high = wilson(hits, total)
+    return f"{low:.3f}-{high:.3f}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the experiment on the packaged small model, or on ``--base-url``."""
+    parser = argparse.ArgumentParser(prog="python -m eval placeholders", description=__doc__)
+    parser.add_argument("--n", type=int, default=100, help="questions (default 100)")
+    parser.add_argument("--max-tokens", type=int, default=48)
+    parser.add_argument("--shape", action="append", choices=list(SHAPES), help="only this one")
+    parser.add_argument("--base-url", help="an OpenAI-compatible server instead of the small model")
+    parser.add_argument("--json", type=Path, help="write the counts here")
+    options = parser.parse_args(argv)
+    if options.base_url:
+        rows = _measure(options.base_url, options)
+    else:
+        from rag.testing.llama import serve_llama  # noqa: PLC0415
+
+        with serve_llama() as llama:
+            rows = _measure(llama.base_url, options)
+    from rich.console import Console  # noqa: PLC0415
+
+    Console(width=150).print(table(rows, options.n))
+    if options.json:
+        options.json.write_text(json.dumps({"n": options.n, "rows": [asdict(r) for r in rows]}))
+    return 0
+
+
+def _measure(base_url: str, options: argparse.Namespace) -> list[Row]:
+    return list(run(Model(base_url, options.max_tokens), options.n, options.shape or SHAPES))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
