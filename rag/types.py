@@ -228,3 +228,67 @@ class Score:
 
     score: float | None
     reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One piece of evidence of an answer, with original words, for the asker alone.
+
+    ``content`` is the chunk's text cut at 300 characters plus ``...``; ``start`` and ``end``
+    are its offsets in the document; ``score`` is 0-1 within the retriever.
+    """
+
+    source: str
+    chunk_index: int
+    content: str = field(repr=False)
+    document_id: UUID
+    score: float
+    start: int
+    end: int
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What the boundary did for one request: counts and names of types, no values."""
+
+    policy: str
+    entities: Mapping[str, int]
+    outbound_calls: int
+    unresolved: tuple[str, ...] = ()
+    unsourced: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An answer to the asker. ``outbound`` is what left, or without a model would have left:
+    one list of messages for each call, placeholders only."""
+
+    answer: str = field(repr=False)
+    rewrites: tuple[str, ...] = field(repr=False)
+    sources: tuple[Source, ...]
+    eval_score: Mapping[str, Score] | None
+    trace: tuple[str, ...]
+    confidence: str
+    top_similarity: float | None
+    warnings: tuple[str, ...]
+    privacy: Receipt
+    outbound: tuple[tuple[Message, ...], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewEntity:
+    """A protected span of a previewed text, and the placeholder that would stand for it."""
+
+    type: str
+    start: int
+    end: int
+    placeholder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What would leave if ``text`` were sent."""
+
+    text: str = field(repr=False)
+    entities: tuple[PreviewEntity, ...] = ()

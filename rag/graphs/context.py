@@ -31,9 +31,7 @@ class CountingGuard:
     inner: OutboundGuard
     outbox: Outbox
 
-    def check(
-        self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes
-    ) -> None:
+    def check(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> None:
         self.inner.check(method, url, headers, body)
         self.outbox.calls += 1
 

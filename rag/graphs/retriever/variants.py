@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from langgraph.graph import END, START, StateGraph
+
 from rag.errors import UnknownName
+from rag.graphs.context import AskContext
 from rag.graphs.retriever.nodes import embed, filter_hits, search_dense, search_hybrid
+from rag.graphs.retriever.state import RetrieverState
 
 SEARCHES: Final[Mapping[str, Any]] = {"dense": search_dense, "hybrid": search_hybrid}
 
 
 def compile_retriever(name: str) -> Any:
     """A compiled child graph by its variant's name. Raises ``UnknownName``."""
-    from langgraph.graph import END, START, StateGraph  # noqa: PLC0415 - import is free (I11)
-
-    from rag.graphs.context import AskContext  # noqa: PLC0415
-    from rag.graphs.retriever.state import RetrieverState  # noqa: PLC0415
-
     if name not in SEARCHES:
         raise UnknownName(f"No such retriever; there are: {', '.join(SEARCHES)}.")
     graph = StateGraph(RetrieverState, context_schema=AskContext)

@@ -1,0 +1,375 @@
+"""The one composition root: opens every part once, binds them to each request.
+
+``run_graph`` is the programmatic door and the path of every ``/ask``. The engine holds
+parts that requests share (store, detector, models, compiled graphs); what belongs to a
+request (scope, guard, outbox) is made in ``_context`` and dies with it (I8).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from rag.errors import InvalidInput, Misconfigured, NotAllowed, TooLarge, UnknownName, VeilragError
+from rag.ports import Detector, DocumentStore, Embedder, Scorer
+from rag.settings import Settings
+from rag.types import (
+    Document,
+    Hit,
+    Ingested,
+    Preview,
+    PreviewEntity,
+    Receipt,
+    Result,
+    Source,
+    Span,
+    StoredDocument,
+)
+
+if TYPE_CHECKING:
+    from rag.graphs.context import AskContext
+    from rag.ingest.pipeline import Ingestor
+    from rag.ports import ChatModel
+    from rag.privacy.forms import FormHasher
+    from rag.privacy.policy import Policy
+    from rag.privacy.scope import Scope
+    from rag.store import Store
+
+TRACING: Final = (
+    "LANGSMITH_TRACING",
+    "LANGSMITH_TRACING_V2",
+    "LANGCHAIN_TRACING",
+    "LANGCHAIN_TRACING_V2",
+    "LANGCHAIN_HANDLER",
+)
+MOST_REWRITES: Final = 10
+MOST_HITS: Final = 50
+
+
+def refuse_tracing(settings: Settings) -> None:
+    """Raise ``Misconfigured`` when a trace collector is switched on without leave (I6)."""
+    if settings.allow_tracing:
+        return
+    for name in TRACING:
+        if os.environ.get(name, "").strip().lower() not in {"", "0", "false", "no", "off"}:
+            raise Misconfigured(
+                f"{name} is set: traces would carry personal data out. Unset it, or set "
+                "VEILRAG_ALLOW_TRACING=true to allow it."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Everything that requests share. Open it with ``async with Engine.open(settings)``."""
+
+    settings: Settings
+    store: Store
+    detector: Detector
+    embedder: Embedder
+    chat: ChatModel | None
+    scorer: Scorer
+    policy: Policy
+    hasher: FormHasher
+    graphs: Mapping[str, Any]
+    retrievers: Mapping[str, Any]
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, settings: Settings) -> AsyncIterator[Engine]:
+        """Open every part, in order; close them in reverse. Raises ``Unavailable`` kinds."""
+        refuse_tracing(settings)
+        async with AsyncExitStack() as stack:
+            yield await _assemble(settings, stack)
+
+    # -- asking -----------------------------------------------------------------------
+
+    async def run_graph(
+        self,
+        question: str,
+        rewrite_n: int = 3,
+        top_k: int = 5,
+        anonymize: bool = True,
+        with_evaluation: bool = False,
+        *,
+        graph: str = "linear",
+        retriever: str = "hybrid",
+        collection: str = "default",
+        filters: Mapping[str, Any] | None = None,
+        policy: str | None = None,
+        tenant: UUID | None = None,
+    ) -> Result:
+        """Answer ``question`` from the documents of ``collection``.
+
+        Raises ``InvalidInput`` or ``TooLarge`` for the arguments, ``NotAllowed`` for
+        ``anonymize=False`` before an untrusted endpoint, ``NotFound`` for an unknown
+        collection, and what the parts raise: ``DetectorFailed``, ``ModelFailed``,
+        ``BoundaryRefused``, ``DatabaseUnavailable``.
+        """
+        self._check(question, rewrite_n, top_k)
+        if not anonymize:
+            self._check_trust(with_evaluation)
+        context = await self._context(retriever, collection, filters or {}, policy, tenant)
+        if not anonymize:
+            context = unguarded(context)
+        compiled = named(self.graphs, graph, "graph")
+        from langsmith import tracing_context
+
+        with tracing_context(enabled=self.settings.allow_tracing):
+            state = await compiled.ainvoke(
+                {
+                    "question": question,
+                    "rewrite_n": rewrite_n,
+                    "top_k": top_k,
+                    "anonymize": anonymize,
+                    "with_evaluation": with_evaluation,
+                },
+                context=context,
+            )
+        return _result(state, context)
+
+    async def preview(self, text: str, policy: str | None = None) -> Preview:
+        """What would leave if ``text`` were sent, by its own spans and the known forms."""
+        if len(text) > self.settings.max_detect_chars:
+            raise TooLarge("The text is too long.")
+        from rag.privacy.scope import Piece
+
+        aliases = await self.store.search_all(self.store.default_tenant)
+        scope = self._scope(aliases, policy)
+        [protected] = await scope.protect_detailed([Piece(text, await scope.detect(text))])
+        return Preview(
+            protected.text,
+            tuple(
+                PreviewEntity(r.type.value, r.start, r.end, r.placeholder)
+                for r in protected.replacements
+            ),
+        )
+
+    def _check(self, question: str, rewrite_n: int, top_k: int) -> None:
+        if not question.strip():
+            raise InvalidInput("The question is empty.")
+        if len(question) > self.settings.max_question_chars:
+            raise TooLarge(
+                f"The question is longer than {self.settings.max_question_chars} characters."
+            )
+        if not 0 <= rewrite_n <= MOST_REWRITES:
+            raise InvalidInput(f"rewrite_n must be 0 to {MOST_REWRITES}.")
+        if not 1 <= top_k <= MOST_HITS:
+            raise InvalidInput(f"top_k must be 1 to {MOST_HITS}.")
+
+    def _check_trust(self, with_evaluation: bool) -> None:
+        """``anonymize=False`` only where every endpoint of the request is trusted."""
+        endpoints = [part.trusted for part in (self.chat,) if part is not None]
+        if self.embedder.remote:
+            endpoints.append(self.embedder.trusted)
+        if with_evaluation and self.chat is not None:
+            endpoints.append(self.chat.trusted)
+        if not endpoints or not all(endpoints):
+            raise NotAllowed("anonymize=false needs every model endpoint to be trusted.")
+
+    async def _context(
+        self,
+        retriever: str,
+        collection: str,
+        filters: Mapping[str, Any],
+        policy: str | None,
+        tenant: UUID | None,
+    ) -> AskContext:
+        from rag.graphs.context import AskContext, Outbox, guard_of
+
+        child = named(self.retrievers, retriever, "retriever")
+        search = await self.store.search(
+            tenant or self.store.default_tenant, [collection], self.embedder.space
+        )
+        scope = self._scope(search, policy)
+        outbox = Outbox()
+        return AskContext(
+            scope=scope,
+            guard=guard_of(scope, outbox),
+            outbox=outbox,
+            search=search,
+            embedder=self.embedder,
+            scorer=self.scorer,
+            chat=self.chat,
+            retriever=child,
+            filters=filters,
+            context_chars=self.settings.context_chars,
+        )
+
+    def _scope(self, aliases: Any, policy: str | None) -> Scope:
+        from rag.privacy.mapping import MemoryAllocator
+        from rag.privacy.scope import Scope
+
+        return Scope(
+            policy=self._policy(policy),
+            detector=self.detector,
+            aliases=aliases,
+            allocator=MemoryAllocator(),
+            hasher=self.hasher,
+            detect_timeout=self.settings.detect_timeout,
+        )
+
+    def _policy(self, name: str | None) -> Policy:
+        if name is None:
+            return self.policy
+        from rag.privacy.policy import load_policy
+
+        asked = load_policy(name)
+        if asked.name != self.policy.name and not asked.stricter_than(self.policy):
+            raise NotAllowed("A request may only name a stricter policy than the configured one.")
+        return asked
+
+    # -- documents --------------------------------------------------------------------
+
+    def ingestor(self, tenant: UUID | None = None) -> Ingestor:
+        """The ingestion pipeline, bound to a tenant's documents."""
+        from rag.ingest.pipeline import Ingestor
+
+        return Ingestor(
+            settings=self.settings,
+            detector=self.detector,
+            embedder=self.embedder,
+            store=self.documents(tenant),
+            hasher=self.hasher,
+            policy=self.policy,
+        )
+
+    def documents(self, tenant: UUID | None = None) -> DocumentStore:
+        """The tenant's documents."""
+        return self.store.documents(tenant or self.store.default_tenant)
+
+    async def ingest_bytes(
+        self,
+        name: str,
+        data: bytes,
+        media_type: str | None = None,
+        collection: str = "default",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Ingested:
+        """Read, detect, cut, embed and store one file. Raises ``DocumentRefused`` kinds."""
+        return await self.ingestor().ingest_bytes(name, data, media_type, collection, metadata)
+
+    async def ingest_text(
+        self, text: str, source: str, metadata: Mapping[str, Any], collection: str = "default"
+    ) -> Ingested:
+        """As ``ingest_bytes``, for text that is there already."""
+        return await self.ingestor().ingest(Document(source, text, metadata), collection)
+
+    async def list_documents(
+        self, collection: str = "default", limit: int = 100, after: UUID | None = None
+    ) -> list[StoredDocument]:
+        """A page of the collection's documents."""
+        return await self.documents().list_page(collection, limit, after)
+
+    async def get_document(self, id: UUID) -> tuple[StoredDocument, str, list[Span]]:
+        """The document, its content, its spans. Raises ``NotFound``."""
+        return await self.documents().get(id)
+
+    async def delete_document(self, id: UUID) -> None:
+        """Make the document unreachable. Raises ``NotFound``."""
+        await self.documents().delete(id)
+
+    async def ready(self) -> list[str]:
+        """The names of the parts that do not answer; none when ready."""
+        missing = []
+        for name, part in (("database", self.store),):
+            try:
+                await part.ping()
+            except VeilragError:
+                missing.append(name)
+        return missing
+
+
+async def _assemble(settings: Settings, stack: AsyncExitStack) -> Engine:
+    from rag.graphs import compile_graphs, compile_retrievers
+    from rag.models.chat import open_chat
+    from rag.models.embeddings import open_embedder
+    from rag.models.scorer import open_scorer
+    from rag.privacy.detect import PresidioDetector
+    from rag.privacy.forms import FormHasher
+    from rag.privacy.policy import load_policy
+    from rag.store import Store
+
+    policy = load_policy(settings.policy)
+    store = await stack.enter_async_context(Store.open(settings))
+    detector = await asyncio.to_thread(PresidioDetector.open, settings.max_detect_chars)
+    embedder = await stack.enter_async_context(open_embedder(settings))
+    chat = await stack.enter_async_context(open_chat(settings))
+    return Engine(
+        settings=settings,
+        store=store,
+        detector=detector,
+        embedder=embedder,
+        chat=chat,
+        scorer=open_scorer(settings),
+        policy=policy,
+        hasher=FormHasher(store.subkey("aliases")),
+        graphs=compile_graphs(),
+        retrievers=compile_retrievers(),
+    )
+
+
+def named(parts: Mapping[str, Any], name: str, kind: str) -> Any:
+    """The part of that name. Raises ``UnknownName``."""
+    if name not in parts:
+        raise UnknownName(f"No such {kind}; there are: {', '.join(sorted(parts))}.")
+    return parts[name]
+
+
+class _TrustedGuard:
+    """Lets everything pass: every endpoint of the request is declared trusted."""
+
+    def check(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> None:
+        return
+
+
+def unguarded(context: AskContext) -> AskContext:
+    """The same context for trusted endpoints only; calls are still counted."""
+    from dataclasses import replace
+
+    from rag.graphs.context import CountingGuard
+
+    return replace(context, guard=CountingGuard(_TrustedGuard(), context.outbox))
+
+
+def _result(state: Mapping[str, Any], context: AskContext) -> Result:
+    scope, hits = context.scope, state["retrieved"]
+    similarities = [hit.similarity for hit in hits if hit.similarity is not None]
+    return Result(
+        answer=state["answer"],
+        rewrites=tuple(scope.restore(text).text for text in state["rewrites"]),
+        sources=tuple(_source(hit) for hit in hits),
+        eval_score=state["eval_score"],
+        trace=tuple(state["trace"]),
+        confidence="high" if hits else "low",
+        top_similarity=max(similarities, default=None),
+        warnings=tuple(state["warnings"]),
+        privacy=Receipt(
+            policy=scope.policy.name,
+            entities=scope.entities(),
+            outbound_calls=context.outbox.calls,
+            unresolved=state["unresolved"],
+            unsourced=state["unsourced"],
+        ),
+        outbound=tuple(tuple(prompt) for prompt in context.outbox.prompts),
+    )
+
+
+def _source(hit: Hit) -> Source:
+    from rag.graphs.answer.citations import excerpt
+
+    chunk = hit.chunk
+    return Source(
+        source=chunk.source,
+        chunk_index=chunk.n,
+        content=excerpt(chunk.text, chunk.spans),
+        document_id=chunk.document_id,
+        score=round(hit.score, 6),
+        start=chunk.start,
+        end=chunk.end,
+        page=chunk.page,
+    )

@@ -1,0 +1,85 @@
+"""What the graphs do without a model: rewrites by rule, and an answer that quotes.
+
+Both work on protected text, so that the offline path crosses the same boundary code
+as the one with a model.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from rag.graphs.answer.sentences import sentences
+
+QUOTED: Final = "No language model is configured; these sentences of your documents fit best:"
+NOTHING: Final = "Nothing in the documents fits the question."
+
+_WORD = re.compile(r"[^\W_]+(?:[_'’\-][^\W_]+)*")
+_STOP: Final = frozenset(
+    ["a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did", "do", "does", "doing", "for", "from", "had", "has", "have", "having", "he", "her", "here", "hers", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "me", "more", "most", "my", "no", "not", "of", "off", "on", "once", "only", "or", "other", "our", "ours", "out", "over", "own", "please", "s", "she", "should", "so", "some", "such", "t", "tell", "than", "that", "the", "their", "theirs", "them", "then", "there", "these", "they", "this", "those", "through", "to", "too", "under", "until", "up", "very", "was", "we", "were", "what", "when", "where", "which", "while", "who", "whom", "whose", "why", "will", "with", "would", "you", "your", "yours", "give", "show", "find"]
+)
+
+
+def words(text: str) -> list[str]:
+    """The words of ``text`` that carry meaning, case-folded, in order."""
+    found = (word.casefold() for word in _WORD.findall(text))
+    return [word for word in found if word not in _STOP and (len(word) > 1 or word.isdigit())]
+
+
+def stem(word: str) -> str:
+    """A crude stem: placeholders and numbers whole, other words by their first five letters."""
+    if any(char.isdigit() or char == "_" for char in word):
+        return word
+    return word[:5]
+
+
+def rewrite_by_rules(question: str, count: int) -> list[str]:
+    """At most ``count`` queries: the key words; the subject alone; what is asked of it."""
+    spelled = [w for w in _WORD.findall(question) if w.casefold() in set(words(question))]
+    # A question's first word is capitalised by position, not because it names something.
+    named = {w for w in spelled if "_" in w or (w[:1].isupper() and not question.startswith(w))}
+    subject = [w for w in spelled if w in named]
+    predicate = [w for w in spelled if w not in named]
+    queries: list[str] = []
+    for candidate in (spelled, subject, predicate):
+        query = " ".join(candidate)
+        if query and query not in queries and query != question:
+            queries.append(query)
+    return queries[:count]
+
+
+def answer_by_quoting(question: str, contexts: Sequence[str], most: int = 3) -> str | None:
+    """The ``most`` best sentences of the contexts, each with its citation; None if none fits.
+
+    A sentence's worth is the sum of the inverse document frequencies of the question's
+    stems that it holds, over all candidate sentences, damped by its length.
+    """
+    asked = {stem(word) for word in words(question)}
+    candidates = [
+        (sentence, number, {stem(word) for word in words(sentence)})
+        for number, context in enumerate(contexts, start=1)
+        for sentence in sentences(context)
+    ]
+    frequency = Counter(s for _, _, stems in candidates for s in stems & asked)
+    rated = [
+        (_worth(stems & asked, frequency, len(candidates), len(sentence)), -at, sentence, number)
+        for at, (sentence, number, stems) in enumerate(candidates)
+    ]
+    chosen = sorted((row for row in rated if row[0] > 0), reverse=True)
+    if not chosen:
+        return None
+    floor = chosen[0][0] * 0.5
+    seen: dict[str, int] = {}
+    for worth, _, sentence, number in chosen:
+        if worth >= floor and len(seen) < most:
+            seen.setdefault(sentence, number)
+    lines = [f"- “{sentence}” [{number}]" for sentence, number in seen.items()]
+    return "\n".join([QUOTED, *lines])
+
+
+def _worth(held: set[str], frequency: Counter[str], total: int, length: int) -> float:
+    weight = sum(math.log(1 + total / frequency[s]) for s in held)
+    return weight / (1 + math.log1p(length / 200))
