@@ -4,7 +4,7 @@ A placeholder must come back as it was sent (I4). This measures how often each o
 shapes does, with a real small model over real HTTP: a hundred questions about invented
 people, each asked with a *rewrite* prompt (the placeholders of the question should return)
 and a *synthesize* prompt (the placeholder that is the answer should). Every placeholder
-that the reply needed or used counts once:
+that the reply needed counts once, and so does every other (*extra*) that it used:
 
 - **intact**: byte for byte as sent;
 - **bent**: its type, number and nonce stand there, but case, brackets or separators do not
@@ -31,6 +31,15 @@ from pathlib import Path
 Write = Callable[[str, int, str], str]
 """``(type, number, nonce) -> placeholder``."""
 
+ORIGINALS: Mapping[str, tuple[str, ...]] = {
+    "PERSON": ("Oda Kvistad", "Ruben Sallow"),
+    "EMAIL": ("oda.kvistad@example.org",),
+    "PHONE": ("+47 402 55 318",),
+    "ADDRESS": ("17 Larkfield Row",),
+    "ACCOUNT": ("NO7086011117947",),
+    "ID": ("LK-480-2217",),
+}
+
 SHAPES: Mapping[str, Write] = {
     "[PERSON_1_k7q]": lambda t, n, k: f"[{t}_{n}_{k}]",
     "<PERSON_1_k7q>": lambda t, n, k: f"<{t}_{n}_{k}>",
@@ -39,7 +48,9 @@ SHAPES: Mapping[str, Write] = {
     "Person-k7q-1": lambda t, n, k: f"{t.capitalize()}-{k}-{n}",
     "@person1k7q": lambda t, n, k: f"@{t.lower()}{n}{k}",
     "PERSONk7q1": lambda t, n, k: f"{t}{k}{n}",
-    "[PERSON_1] (no nonce)": lambda t, n, _: f"[{t}_{n}]",
+    # controls: without a nonce, and what the model does with the originals themselves
+    "[PERSON_1]": lambda t, n, _: f"[{t}_{n}]",
+    "(originals)": lambda t, n, _: ORIGINALS[t][n - 1],
 }
 
 TYPES = ("PERSON", "EMAIL", "PHONE", "ADDRESS", "ACCOUNT", "ID")
@@ -190,9 +201,9 @@ def ask(case: Case, nonce: str, write: Write, prompt: str) -> Asked:
     """The case in one shape under one prompt (``REWRITE`` or ``SYNTHESIZE``)."""
     numbers: Counter[str] = Counter()
     known, cores = [], {}
-    for type in case.types:
-        numbers[type] += 1
-        placeholder = write(type, numbers[type], nonce)
+    for word in case.types:
+        numbers[word] += 1
+        placeholder = write(word, numbers[word], nonce)
         known.append(placeholder)
         cores[placeholder] = tuple(re.findall(r"[a-z]+|\d+", placeholder.casefold()))
     words = {str(i): p for i, p in enumerate(known)}
@@ -203,7 +214,7 @@ def ask(case: Case, nonce: str, write: Write, prompt: str) -> Asked:
 
 
 def judge(asked: Asked, reply: str) -> Iterator[str]:
-    """One verdict for each placeholder that the reply needed or used."""
+    """``needed VERDICT`` for each placeholder that had to return, ``extra VERDICT`` for others."""
     rest = reply
     verdicts: dict[str, str] = {}
     for placeholder in sorted(asked.known, key=len, reverse=True):
@@ -217,13 +228,13 @@ def judge(asked: Asked, reply: str) -> Iterator[str]:
         if placeholder not in verdicts:
             verdicts[placeholder] = "broken" if broken else "missing"
             broken -= bool(broken)
-    yield from verdicts.values()
-    yield from ["broken"] * broken
+    for placeholder, verdict in verdicts.items():
+        yield f"{'needed' if placeholder in asked.needed else 'extra'} {verdict}"
+    yield from ["extra broken"] * broken
 
 
 LOOKS_LIKE = re.compile(
-    rf"(?i)(?<![a-z0-9])(?:{'|'.join(TYPES)})(?:[-_][a-z0-9]{{1,6}}){{1,3}}(?![a-z0-9])"
-    rf"|(?<![a-z0-9])(?:{'|'.join(TYPES)})(?=[a-z]*\d)[a-z0-9]{{1,8}}(?![a-z0-9])"
+    rf"(?i)(?<![a-z0-9])(?:{'|'.join(TYPES)})(?=[-_a-z0-9]*\d)[-_a-z0-9]{{1,16}}(?![a-z0-9])"
 )
 
 
@@ -275,7 +286,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one shape did: rates in 0-1 under each prompt and together."""
+    """What one shape did: counts of ``needed|extra intact|bent|broken|missing`` by prompt."""
 
     shape: str
     tokens: int
@@ -309,34 +320,42 @@ def table(rows: Sequence[Row], n: int) -> object:
     from rich.table import Table  # noqa: PLC0415
 
     view = Table(title=f"Placeholders that come back, {n} questions, two prompts each")
-    view.add_column("shape")
-    for name in ("tokens", "n", "intact", "95 %", "intact+bent", "95 %", "bent", "broken"):
+    view.add_column("shape", no_wrap=True)
+    names = ("tokens", "needed", "intact", "95 %", "intact+bent", "95 %", "broken", "missing")
+    for name in (*names, "rewrite", "synthesize", "extra", "bent", "broken"):
         view.add_column(name, justify="right")
-    for name in ("missing", "rewrite i+b", "synthesize i+b"):
-        view.add_column(name, justify="right")
-    for row in sorted(rows, key=lambda r: _back(r.together())[2], reverse=True):
+    for row in sorted(rows, key=lambda r: _back(r.together())[0], reverse=True):
         both = row.together()
-        total = both.total()
-        intact, (back, of, _) = both["intact"], _back(both)
-        parts = [f"{both[k] / max(total, 1):.3f}" for k in ("bent", "broken", "missing")]
+        intact, (back, total) = both["needed intact"], _back(both)
+        extra = {k: both[f"extra {k}"] for k in ("intact", "bent", "broken")}
         view.add_row(
             escape(row.shape),
             str(row.tokens),
             str(total),
-            f"{intact / max(total, 1):.3f}",
+            _rate(intact, total),
             _interval(intact, total),
-            f"{back / max(of, 1):.3f}",
-            _interval(back, of),
-            *parts,
-            f"{_back(row.rewrite)[2]:.3f}",
-            f"{_back(row.synthesize)[2]:.3f}",
+            _rate(back, total),
+            _interval(back, total),
+            str(both["needed broken"]),
+            str(both["needed missing"]),
+            _rate(*_back(row.rewrite)),
+            _rate(*_back(row.synthesize)),
+            str(sum(extra.values())),
+            str(extra["bent"]),
+            str(extra["broken"]),
         )
     return view
 
 
-def _back(counts: Mapping[str, int]) -> tuple[int, int, float]:
-    back, total = counts.get("intact", 0) + counts.get("bent", 0), sum(counts.values())
-    return back, total, back / max(total, 1)
+def _back(counts: Mapping[str, int]) -> tuple[int, int]:
+    """Needed placeholders that a tolerant restorer gets back, of how many."""
+    needed = {k: v for k, v in counts.items() if k.startswith("needed")}
+    back = needed.get("needed intact", 0) + needed.get("needed bent", 0)
+    return back, sum(needed.values())
+
+
+def _rate(hits: int, total: int) -> str:
+    return f"{hits / max(total, 1):.3f}"
 
 
 def _interval(hits: int, total: int) -> str:

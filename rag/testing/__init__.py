@@ -1,0 +1,1 @@
+"""The test kit: parts that speak like the real ones, for tests and for who builds on veilrag."""
