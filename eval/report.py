@@ -25,7 +25,7 @@ def write_json(value: Mapping[str, Any], target: Path | None) -> None:
 def machine() -> dict[str, Any]:
     """What a figure depends on: processors, platform, Python. No host or user name."""
     return {
-        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cpus": os.cpu_count(),
         "python": platform.python_version(),
         "system": f"{sys.platform} {platform.machine()}",
     }

@@ -1,0 +1,74 @@
+"""Scores of one answer: ``python -m eval score < case.json``.
+
+The case is ``{"question", "answer", "contexts", "reference"?}``. Without options it is
+protected first (the judge is outside, I7), then scored by the configured judge model;
+``--relay`` is the scorer's child, which is handed protected text by its parent and asks
+it for everything it needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from eval.relay import Relay, forbid_network, own_stdout
+from eval.report import strict_json, write_json
+from rag.errors import InvalidInput
+from rag.types import ScoreCase
+
+
+def read_case(value: Mapping[str, Any]) -> ScoreCase:
+    """A case out of JSON. Raises ``InvalidInput`` naming the field, never its value."""
+    texts = {name: value.get(name, "") for name in ("question", "answer")}
+    contexts, reference = value.get("contexts", []), value.get("reference")
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise InvalidInput(f"The case's {name} is not a text.")
+    if not isinstance(contexts, list) or not all(isinstance(text, str) for text in contexts):
+        raise InvalidInput("The case's contexts is not a list of texts.")
+    if reference is not None and not isinstance(reference, str):
+        raise InvalidInput("The case's reference is not a text.")
+    return ScoreCase(texts["question"], texts["answer"], tuple(contexts), reference)
+
+
+async def _serve_parent(out: BinaryIO) -> int:
+    """The child's life: import Ragas, read the case, score it, say the scores."""
+    from eval import ragas_metrics  # seconds, and only here (I11)
+
+    relay = await Relay.open(out)
+    asked = await relay.read()
+    if asked is None:
+        return 0
+    pumping = asyncio.create_task(relay.pump())
+    scores = await ragas_metrics.score(relay, read_case(asked), asked["metrics"])
+    relay.send({"scores": scores})
+    pumping.cancel()
+    return 0
+
+
+def relay_main() -> int:
+    """What the scorer starts. Nothing but the pipe is open to it."""
+    out = own_stdout()
+    forbid_network()
+    return asyncio.run(_serve_parent(out))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Dispatch between the command and the child."""
+    parser = argparse.ArgumentParser(prog="python -m eval score", description=__doc__)
+    parser.add_argument("--relay", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--data", type=Path, help="the case as a file instead of stdin")
+    parser.add_argument("--json", type=Path, help="write the scores there too")
+    options = parser.parse_args(argv)
+    if options.relay:
+        return relay_main()
+    text = options.data.read_text("utf-8") if options.data else sys.stdin.read()
+    scores = asyncio.run(score_case(read_case(json.loads(text))))
+    print(strict_json(scores))
+    write_json(scores, options.json)
+    return 0
