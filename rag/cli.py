@@ -1,0 +1,169 @@
+"""The ``veilrag`` command: ingest, ask, serve, migrate, purge, demo.
+
+A thin door: it opens the engine, shows progress and prints. Errors come out as one
+line with their code; a person's text is printed to the asker alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from rag.errors import InvalidInput, VeilragError
+from rag.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from rag.types import Ingested, Result
+
+T = TypeVar("T")
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Ask your own documents; no detected direct identifier reaches a model provider.",
+)
+out = Console()
+err = Console(stderr=True)
+
+Collection = Annotated[str, typer.Option(help="The named set of documents.")]
+
+
+@app.command()
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="Files and folders.")],
+    collection: Collection = "default",
+) -> None:
+    """Read, detect, cut, embed and store documents; unchanged ones are left alone."""
+    results = _run(_ingest(load_settings(), paths, collection))
+    _print_ingested(results)
+    if any(result.status == "failed" for result in results):
+        raise typer.Exit(1)
+
+
+@app.command()
+def ask(
+    question: str,
+    collection: Collection = "default",
+    retriever: Annotated[str, typer.Option(help="dense or hybrid.")] = "hybrid",
+    rewrites: Annotated[int, typer.Option(help="Further wordings to search with.")] = 3,
+    top_k: Annotated[int, typer.Option(help="Passages to answer from.")] = 5,
+    evaluate: Annotated[bool, typer.Option(help="Score the answer with Ragas.")] = False,
+    show_outbound: Annotated[
+        bool, typer.Option(help="Also print what a model was, or would have been, sent.")
+    ] = False,
+) -> None:
+    """Answer a question from the documents."""
+
+    async def answer(settings: Settings) -> Result:
+        from rag.engine import Engine
+
+        async with Engine.open(settings) as engine:
+            return await engine.run_graph(
+                question,
+                rewrites,
+                top_k,
+                with_evaluation=evaluate,
+                retriever=retriever,
+                collection=collection,
+            )
+
+    from rag.show import show_result
+
+    show_result(out, question, _run(answer(load_settings())), outbound=show_outbound)
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Without API keys, loopback only.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8000,
+) -> None:
+    """Serve the HTTP API; prints its URL. Ready when GET /readyz says 200."""
+    from api.serve import serve as run
+
+    with _errors_as_lines():
+        run(load_settings(), host, port)
+
+
+@app.command()
+def migrate() -> None:
+    """Bring the database's schema up to date."""
+    from rag.store import migrate_database
+
+    applied = _run(migrate_database(load_settings()))
+    out.print("\n".join(f"applied {name}" for name in applied) or "The schema is up to date.")
+
+
+@app.command()
+def purge() -> None:
+    """Take deleted documents out of the database's files."""
+    from rag.store import purge_database
+
+    _run(purge_database(load_settings()))
+    out.print("Deleted documents are gone from the data files.")
+
+
+@app.command()
+def demo() -> None:
+    """Ingest the sample folder, ask three questions, show what a model would be sent."""
+    from rag.demo import run_demo
+
+    _run(run_demo(load_settings(), out))
+
+
+async def _ingest(settings: Settings, paths: list[Path], collection: str) -> list[Ingested]:
+    from rag.engine import Engine
+    from rag.ingest.pipeline import find_files
+    from rag.show import ingest_progress
+
+    missing = [path for path in paths if not path.exists()]
+    if missing:
+        raise InvalidInput(f"No such file or folder: {', '.join(map(str, missing))}.")
+    files = list(find_files(paths))
+    if not files:
+        raise InvalidInput("There is no file to ingest.")
+    async with Engine.open(settings) as engine:
+        with ingest_progress(err, len(files)) as on_progress:
+            return await engine.ingestor().ingest_many(files, collection, on_progress)
+
+
+def _print_ingested(results: list[Ingested]) -> None:
+    for result in results:
+        if result.status == "failed":
+            err.print(f"[red]failed[/] {escape(result.source)}: {result.error}")
+    counts = {s: sum(r.status == s for r in results) for s in ("ready", "replaced", "unchanged")}
+    chunks = sum(result.chunks for result in results)
+    summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    out.print(f"{len(results)} documents: {summary or 'none entered'}; {chunks} chunks.")
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    with _errors_as_lines():
+        return asyncio.run(work)
+
+
+class _errors_as_lines:
+    """Our own errors end the command with one line and status 1, never a traceback."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, VeilragError):
+            err.print(f"[red]{error.code}[/]: {escape(error.message)}")
+            raise typer.Exit(1) from None
+
+
+def main() -> None:
+    """The entry point of the ``veilrag`` command."""
+    app()
+
+
+if __name__ == "__main__":
+    main()
