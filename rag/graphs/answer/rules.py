@@ -18,9 +18,14 @@ QUOTED: Final = "No language model is configured; these sentences of your docume
 NOTHING: Final = "Nothing in the documents fits the question."
 
 _WORD = re.compile(r"[^\W_]+(?:[_'’\-][^\W_]+)*")
-_STOP: Final = frozenset(
-    ["a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did", "do", "does", "doing", "for", "from", "had", "has", "have", "having", "he", "her", "here", "hers", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "me", "more", "most", "my", "no", "not", "of", "off", "on", "once", "only", "or", "other", "our", "ours", "out", "over", "own", "please", "s", "she", "should", "so", "some", "such", "t", "tell", "than", "that", "the", "their", "theirs", "them", "then", "there", "these", "they", "this", "those", "through", "to", "too", "under", "until", "up", "very", "was", "we", "were", "what", "when", "where", "which", "while", "who", "whom", "whose", "why", "will", "with", "would", "you", "your", "yours", "give", "show", "find"]
-)
+_STOP_WORDS: Final = """
+a about all am an and any are as at be been but by can could did do does doing for from had has
+have having he her here hers him his how i if in into is it its just me more most my no not of
+off on once only or other our ours out over own please s she should so some such t tell than that
+the their theirs them then there these they this those through to too under until up very was we
+were what when where which while who whom whose why will with would you your yours give show find
+"""
+_STOP: Final = frozenset(_STOP_WORDS.split())
 
 
 def words(text: str) -> list[str]:
