@@ -12,15 +12,12 @@ judge wrote gets into a reason.
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 import os
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"  # read once by Ragas, at its first event
 
-from pydantic import BaseModel, ValidationError
 from ragas.embeddings.base import BaseRagasEmbedding
 from ragas.llms.base import InstructorBaseRagasLLM
 from ragas.metrics.collections import AnswerRelevancy, Faithfulness
@@ -36,31 +33,11 @@ from ragas.metrics.collections.faithfulness.util import (
     StatementGeneratorOutput,
 )
 
-from eval.relay import AskFailed, Relay
+from eval.relay import Relay
+from eval.verdicts import Reply, Unparsable, missing, outcome, parse_reply
 from rag.types import ScoreCase
 
 ATTEMPTS = 2
-Reply = TypeVar("Reply", bound=BaseModel)
-
-
-class Unparsable(Exception):
-    """The judge's reply holds no JSON object of the wanted shape."""
-
-
-def parse_reply(text: str, model: type[Reply]) -> Reply:
-    """The first JSON object in ``text`` that is a ``model``, whatever stands around it.
-
-    Raises ``Unparsable``.
-    """
-    decoder = json.JSONDecoder()
-    at = text.find("{")
-    while at != -1:
-        try:
-            value, _ = decoder.raw_decode(text, at)
-            return model.model_validate(value)
-        except (json.JSONDecodeError, ValidationError, RecursionError):
-            at = text.find("{", at + 1)
-    raise Unparsable from None
 
 
 class RelayJudge(InstructorBaseRagasLLM):
@@ -174,30 +151,6 @@ async def _faithfulness(relay: Relay, case: ScoreCase) -> float:
 async def _answer_relevancy(relay: Relay, case: ScoreCase) -> float:
     result = await answer_relevancy(relay).ascore(user_input=case.question, response=case.answer)
     return float(result.value)
-
-
-def missing(name: str, case: ScoreCase) -> str | None:
-    """The code of what the case lacks for this metric."""
-    if not case.question.strip():
-        return "empty_question"
-    if not case.answer.strip():
-        return "empty_answer"
-    if name == "faithfulness" and not any(text.strip() for text in case.contexts):
-        return "no_context"
-    return None
-
-
-def outcome(value: float | BaseException) -> dict[str, Any]:
-    """A metric's value, or the code of why there is none. NaN is none (Ragas' word for failed)."""
-    if isinstance(value, AskFailed):
-        return {"score": None, "code": value.code}
-    if isinstance(value, Unparsable):
-        return {"score": None, "code": "unparsable"}
-    if isinstance(value, BaseException):
-        return {"score": None, "code": "failed"}
-    if not math.isfinite(value):
-        return {"score": None, "code": "no_number"}
-    return {"score": min(1.0, max(0.0, value)), "code": None}
 
 
 RUNS = {"faithfulness": _faithfulness, "answer_relevancy": _answer_relevancy}

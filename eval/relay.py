@@ -65,6 +65,7 @@ class Relay:
         self._out = out
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
+        self._closed = False
 
     @classmethod
     async def open(cls, out: BinaryIO) -> Relay:
@@ -88,11 +89,14 @@ class Relay:
             waiting = self._waiting.pop(int(answer["id"]), None)
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer)
+        self._closed = True
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(AskFailed("closed"))
 
     async def _ask(self, kind: str, **fields: Any) -> Mapping[str, Any]:
+        if self._closed:
+            raise AskFailed("closed")
         number = next(self._numbers)
         waiting = asyncio.get_running_loop().create_future()
         self._waiting[number] = waiting

@@ -18,7 +18,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,9 @@ ERROR_CODES: tuple[tuple[type[VeilragError], str], ...] = (
 
 MOST_ASKS = 32
 LINE_LIMIT = 32_000_000
+CHILD = (sys.executable, "-P", "-m", "eval", "score", "--relay")
+"""``-P`` keeps the working directory out of the child's path: a folder named ``eval`` there
+must not run in its place."""
 CHILD_ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "PATH", "SYSTEMROOT", "TMPDIR", "VIRTUAL_ENV")
 
 
@@ -106,10 +109,12 @@ class RagasScorer:
         *,
         timeout: float = 300.0,
         concurrent: int = 1,
+        command: Sequence[str] = CHILD,
     ) -> None:
         self._judge = judge
         self._embedder = embedder
         self._timeout = timeout
+        self._command = command
         self._turn = asyncio.Semaphore(concurrent)  # a child with Ragas in it weighs 400 MB
 
     def _missing(self, guard: OutboundGuard | None) -> str | None:
@@ -127,7 +132,7 @@ class RagasScorer:
         if code is not None or self._judge is None or guard is None:
             return all_null(code or "failed")
         try:
-            async with asyncio.timeout(self._timeout), self._turn, _child() as process:
+            async with asyncio.timeout(self._timeout), self._turn, _child(self._command) as process:
                 return await _Conversation(process, self._judge, self._embedder, guard).run(case)
         except TimeoutError:
             return all_null("timeout")
@@ -136,14 +141,10 @@ class RagasScorer:
 
 
 @contextlib.asynccontextmanager
-async def _child() -> AsyncIterator[asyncio.subprocess.Process]:
-    """The scorer's process; killed and waited for however the block ends.
-
-    ``-P`` keeps the working directory out of its path: a folder named ``eval`` there
-    must not run in its place.
-    """
+async def _child(command: Sequence[str]) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The scorer's process; killed and waited for however the block ends."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "eval", "score", "--relay"),
+        *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -218,7 +219,8 @@ class _Conversation:
 
     async def _checked(self, work: Awaitable[dict[str, Any]]) -> dict[str, Any]:
         """What ``work`` gives, or the code of its error: a score never breaks an answer."""
-        [result] = await asyncio.gather(work, return_exceptions=True)
+        results = await asyncio.gather(work, return_exceptions=True)
+        result = results[0]
         if not isinstance(result, BaseException):
             return result
         for kind, code in ERROR_CODES:
