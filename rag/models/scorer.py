@@ -26,6 +26,7 @@ from typing import Any
 import rag
 from rag.errors import BoundaryRefused, ModelFailed, ModelTimeout, VeilragError
 from rag.ports import ChatModel, Embedder, OutboundGuard
+from rag.settings import Settings
 from rag.types import Message, Score, ScoreCase
 
 METRICS = ("faithfulness", "answer_relevancy")
@@ -108,14 +109,14 @@ class RagasScorer:
         embedder: Embedder | None,
         *,
         timeout: float = 300.0,
-        concurrent: int = 1,
+        turn: asyncio.Semaphore | None = None,
         command: Sequence[str] = CHILD,
     ) -> None:
         self._judge = judge
         self._embedder = embedder
         self._timeout = timeout
         self._command = command
-        self._turn = asyncio.Semaphore(concurrent)  # a child with Ragas in it weighs 400 MB
+        self._turn = turn or asyncio.Semaphore(1)  # a child with Ragas in it weighs 300 MB
 
     def _missing(self, guard: OutboundGuard | None) -> str | None:
         if self._judge is None:
@@ -138,6 +139,42 @@ class RagasScorer:
             return all_null("timeout")
         except (OSError, ValueError):  # gone, or speaking no JSON
             return all_null("ended")
+
+
+class ConfiguredScorer:
+    """Implements ``Scorer`` with the judge that the settings name, opened for each case.
+
+    The judge is ``judge_model``, or the chat model where none is named; the embedder is
+    the local one, whatever embeds the documents. Both open in milliseconds beside the
+    seconds that Ragas takes, and cost nothing while nobody asks for scores.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        judge = settings.judge_model or settings.chat_model
+        self._settings = settings.model_copy(update={"chat_model": judge, "embeddings": "local"})
+        self._turn = asyncio.Semaphore(1)
+
+    async def score(
+        self, case: ScoreCase, guard: OutboundGuard | None = None
+    ) -> Mapping[str, Score]:
+        """Every metric of ``METRICS``; none when no judge model is configured."""
+        if not self._settings.has_model:
+            return all_null("no_judge")
+        from rag.models.chat import open_chat
+        from rag.models.embeddings import open_embedder
+
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                judge = await stack.enter_async_context(open_chat(self._settings))
+                embedder = await stack.enter_async_context(open_embedder(self._settings))
+            except VeilragError:
+                return all_null("failed")
+            return await RagasScorer(judge, embedder, turn=self._turn).score(case, guard)
+
+
+def open_scorer(settings: Settings) -> ConfiguredScorer:
+    """The scorer of these settings. Opens nothing yet (I11)."""
+    return ConfiguredScorer(settings)
 
 
 @contextlib.asynccontextmanager
