@@ -261,7 +261,7 @@ class Model:
     """The model under test; greedy, so that the same prompt gives the same reply."""
 
     def __init__(self, base_url: str, max_tokens: int) -> None:
-        import httpx2  # noqa: PLC0415
+        import httpx2
 
         self._http = httpx2.Client(base_url=base_url, trust_env=False, timeout=120)
         self._max_tokens = max_tokens
@@ -299,7 +299,7 @@ class Row:
 
 def run(model: Model, n: int, shapes: Iterable[str]) -> Iterator[Row]:
     """Ask everything; rows in the order of ``shapes``."""
-    from rich.progress import track  # noqa: PLC0415
+    from rich.progress import track
 
     material = cases(n)
     for shape in shapes:
@@ -316,8 +316,8 @@ def run(model: Model, n: int, shapes: Iterable[str]) -> Iterator[Row]:
 
 def table(rows: Sequence[Row], n: int) -> object:
     """A rich table, best first by what a tolerant restorer gets back."""
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from rich.markup import escape
+    from rich.table import Table
 
     view = Table(title=f"Placeholders that come back, {n} questions, two prompts each")
     view.add_column("shape", no_wrap=True)
@@ -375,11 +375,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.base_url:
         rows = _measure(options.base_url, options)
     else:
-        from rag.testing.llama import serve_llama  # noqa: PLC0415
+        from rag.testing.llama import serve_llama
 
         with serve_llama() as llama:
             rows = _measure(llama.base_url, options)
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console
 
     Console(width=150).print(table(rows, options.n))
     if options.json:

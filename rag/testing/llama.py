@@ -88,7 +88,7 @@ def _serve(threads: int, slots: int, context: int) -> None:
     # llama.cpp prints where it likes: keep the pipe for our one line
     report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    import xllamacpp  # noqa: PLC0415 - the child alone loads it
+    import xllamacpp
 
     params = xllamacpp.CommonParams()
     params.model.path = str(model_file())

@@ -1,0 +1,76 @@
+"""Embeddings on this machine: WordLlama's 256 dimensions, weights in its wheel, offline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from rag.errors import Unavailable
+from rag.ports import OutboundGuard, Vectors
+from rag.types import Space
+
+_CONFIG, DIMENSION = "l2_supercat", 256
+SPACE = Space("local:wordllama-l2-supercat", DIMENSION)
+_BATCH = 64
+
+
+class LocalEmbedder:
+    """The ``Embedder`` port within the boundary. CPU-bound: it works in a worker thread."""
+
+    space = SPACE
+    remote = False
+    trusted = True
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    @classmethod
+    async def open(cls) -> Self:
+        """Load the weights (about 32 MB); raises ``Unavailable`` when they are not there."""
+        return cls(await asyncio.to_thread(_load))
+
+    async def embed(self, texts: Sequence[str], guard: OutboundGuard | None = None) -> Vectors:
+        """Unit vectors; a text without a known token is a row of zeros. Nothing leaves."""
+        return await asyncio.to_thread(self._embed, list(texts))
+
+    def _embed(self, texts: list[str]) -> Vectors:
+        vectors = np.zeros((len(texts), DIMENSION), np.float32)
+        # like lengths together: a batch is padded to its longest text
+        order = [i for i in sorted(range(len(texts)), key=lambda i: len(texts[i])) if texts[i]]
+        for start in range(0, len(order), _BATCH):
+            rows = order[start : start + _BATCH]
+            vectors[rows] = self._model.embed([texts[i] for i in rows], norm=False)
+        return unit(vectors)
+
+    async def ping(self) -> None:
+        """Ready as soon as it is open."""
+
+    async def aclose(self) -> None:
+        self._model = None
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Rows scaled to unit norm; rows of zero or not finite numbers become all zeros."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    usable = np.isfinite(norms) & (norms > 1e-12)
+    scaled = np.divide(vectors, norms, out=np.zeros(vectors.shape), where=usable)
+    rows: Vectors = scaled.astype(np.float32)
+    return rows
+
+
+def _load() -> Any:
+    import wordllama
+
+    # its own look-up of the tokenizer goes to the wrong folder, then to the network
+    folder = Path(wordllama.__file__).parent
+    try:
+        return wordllama.WordLlama.load(
+            _CONFIG, cache_dir=folder, dim=DIMENSION, disable_download=True
+        )
+    except (FileNotFoundError, ValueError):
+        raise Unavailable("The local embedding model is not installed whole.") from None
