@@ -63,7 +63,7 @@ def serve(folder: Path) -> Iterator[Service]:
     environment.pop("DATABASE_URL", None)
     environment["VEILRAG_DATA_DIR"] = str(folder / "data")
     started = time.perf_counter()
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: S603 - our own module, our own arguments
         [sys.executable, "-P", "-c", SERVE, "serve", "--host", "127.0.0.1", "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

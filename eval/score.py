@@ -11,15 +11,30 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from eval.relay import Relay, forbid_network, own_stdout
 from eval.report import strict_json, write_json
-from rag.errors import InvalidInput
-from rag.types import ScoreCase
+from rag.errors import InvalidInput, VeilragError
+from rag.settings import Settings, load_settings
+from rag.types import Alias, ScoreCase
+
+if TYPE_CHECKING:
+    from rag.privacy.scope import Scope
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInput("The case is not JSON.") from None
+    if not isinstance(value, dict):
+        raise InvalidInput("The case is not a JSON object.")
+    return value
 
 
 def read_case(value: Mapping[str, Any]) -> ScoreCase:
@@ -58,6 +73,55 @@ def relay_main() -> int:
     return asyncio.run(_serve_parent(out))
 
 
+class _NoAliases:
+    """A case by itself: no collection gives any form away."""
+
+    async def known_first(self, first: Sequence[int]) -> set[int]:
+        return set()
+
+    async def known_forms(self, form: Sequence[int]) -> list[Alias]:
+        return []
+
+
+async def open_scope(settings: Settings) -> Scope:
+    """A scope of one case, without a database. Raises ``DetectorFailed`` kinds."""
+    from rag.privacy.detect import PresidioDetector
+    from rag.privacy.forms import FormHasher
+    from rag.privacy.mapping import MemoryAllocator
+    from rag.privacy.policy import load_policy
+    from rag.privacy.scope import Scope
+
+    return Scope(
+        policy=load_policy(settings.policy),
+        detector=await asyncio.to_thread(PresidioDetector.open, settings.max_detect_chars),
+        aliases=_NoAliases(),
+        allocator=MemoryAllocator(),
+        hasher=FormHasher(secrets.token_bytes(32)),
+        detect_timeout=settings.detect_timeout,
+    )
+
+
+async def protect_case(case: ScoreCase, scope: Scope) -> ScoreCase:
+    """The same case with placeholders, one subject being one over all its texts (I3, I7)."""
+    from rag.privacy.scope import Piece
+
+    texts = [case.question, case.answer, *case.contexts, *filter(None, [case.reference])]
+    pieces = [Piece(text, await scope.detect(text)) for text in texts]
+    question, answer, *rest = await scope.protect(pieces)
+    contexts, reference = rest[: len(case.contexts)], rest[len(case.contexts) :]
+    return ScoreCase(question, answer, tuple(contexts), reference[0] if reference else None)
+
+
+async def score_case(case: ScoreCase) -> dict[str, dict[str, float | str | None]]:
+    """Protect the case, then score it with the judge that the settings name."""
+    from rag.models.scorer import open_scorer
+
+    settings = load_settings()
+    scope = await open_scope(settings)
+    scores = await open_scorer(settings).score(await protect_case(case, scope), scope.guard())
+    return {name: {"score": s.score, "reason": s.reason} for name, s in scores.items()}
+
+
 def main(argv: Sequence[str]) -> int:
     """Dispatch between the command and the child."""
     parser = argparse.ArgumentParser(prog="python -m eval score", description=__doc__)
@@ -68,7 +132,11 @@ def main(argv: Sequence[str]) -> int:
     if options.relay:
         return relay_main()
     text = options.data.read_text("utf-8") if options.data else sys.stdin.read()
-    scores = asyncio.run(score_case(read_case(json.loads(text))))
+    try:
+        scores = asyncio.run(score_case(read_case(_object(text))))
+    except VeilragError as error:
+        print(f"{error.code}: {error.message}", file=sys.stderr)
+        return 1
     print(strict_json(scores))
     write_json(scores, options.json)
     return 0
