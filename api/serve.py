@@ -6,12 +6,19 @@ interpreter's audit events, which uvloop does not raise.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import socket
+from uuid import uuid4
 
+import h11
 import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from api.app import create_app
-from api.middleware import is_loopback
+from api.errors import error_response
+from api.middleware import HEADERS, is_loopback
 from api.process import configure_logging, harden
 from rag.errors import Misconfigured
 from rag.settings import Settings
@@ -35,7 +42,7 @@ def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8000) -> None
     harden()
     configure_logging(settings.log_level)
     with bind(host, port) as listening:
-        _Server(configuration(settings)).run([listening])
+        _Server(configuration(create_app(settings))).run([listening])
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -51,12 +58,13 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-def configuration(settings: Settings) -> uvicorn.Config:
+def configuration(app: FastAPI) -> uvicorn.Config:
     """The server's settings: no access log, no banner, nobody's proxy headers, no WebSockets."""
+    logging.getLogger("uvicorn.access").disabled = True  # it logs paths and queries
     return uvicorn.Config(
-        create_app(settings),
+        app,
         loop="asyncio",
-        http="h11",
+        http=ContractProtocol,
         ws="none",
         lifespan="on",
         log_config=None,
@@ -65,6 +73,24 @@ def configuration(settings: Settings) -> uvicorn.Config:
         server_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
+
+
+class ContractProtocol(H11Protocol):
+    """What is not HTTP is refused in the error contract too, and with the same headers."""
+
+    def send_400_response(self, msg: str) -> None:
+        request_id = str(uuid4())
+        refusal = error_response(400, request_id)
+        own = {**HEADERS, "X-Request-Id": request_id, "Connection": "close"}
+        headers = [*refusal.raw_headers, *((k.encode(), v.encode()) for k, v in own.items())]
+        with contextlib.suppress(h11.LocalProtocolError):  # an answer had already begun
+            for event in (
+                h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+                h11.Data(data=bytes(refusal.body)),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
 
 class _Server(uvicorn.Server):
