@@ -27,11 +27,10 @@ from rag.errors import BoundaryRefused, Misconfigured
 from rag.models.seal import leaving, seal_process
 from rag.ports import OutboundGuard
 
-__all__ = [  # noqa: RUF022
-    "CountingGuard",
+__all__ = [
+    "Door",
     "Egress",
     "Endpoint",
-    "Door",
     "GuardedAsyncTransport",
     "GuardedTransport",
     "seal_process",
@@ -97,18 +96,6 @@ class Endpoint:
             and url.path.startswith(self.path + "/")
             and "/." not in url.path
         )
-
-
-class CountingGuard:
-    """A guard that counts what it let out: every attempt, retries too (``outbound_calls``)."""
-
-    def __init__(self, guard: OutboundGuard) -> None:
-        self._guard = guard
-        self.calls = 0
-
-    def check(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> None:
-        self._guard.check(method, url, headers, body)
-        self.calls += 1
 
 
 class Egress:
