@@ -1,0 +1,246 @@
+"""How a person's name is built: titles, parts, particles, initials, suffix.
+
+Two readings of one name are compared part by part (I3): "Ms Olsgaard", "M. Olsgaard" and
+"Olsgaard, Marit" can be "Marit Olsgaard", "Per Olsgaard" cannot. Nothing here decides who
+is who; it says what is compatible.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from rag.privacy.shadow import plain, shadow
+
+WEAK_LETTERS = 4
+"""A form of fewer letters or digits proves nothing alone."""
+
+_FEMALE = frozenset(
+    "ms mrs miss madam madame frau fru mme mlle señora sra doña signora lady".split()
+)
+_MALE = frozenset("mr mister sir herr hr dhr monsieur señor sr signor lord".split())
+_SUFFIXES = frozenset("jr sr jnr snr ii iii iv phd md esq qc kc mba dds junior senior".split())
+_PARTICLES = frozenset(
+    """van von der den de del della di da das do dos du des la le el al bin ibn ben bint ter ten
+    te zu zur zum af av e y i née nee abu ap mac o d l""".split()
+)
+_SPACED_HYPHEN = re.compile(r"\s+[-\u2010-\u2015]\s+")
+_WORD = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae"})
+
+
+def is_weak_word(word: str) -> bool:
+    """Whether one plain word alone is no name for certain: short, common, a place."""
+    from rag.privacy.lexicon import is_common_word, is_place
+
+    return len(word) < WEAK_LETTERS or is_common_word(word) or is_place(word)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a name that may stand alone."""
+
+    text: str = field(repr=False)
+    key: str = field(repr=False)
+    weak: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One written part of a name: "Pia-Lotte", "R.", "van der Aa" (particles "van der")."""
+
+    key: str = field(repr=False)  # plain words joined by one space, without particles
+    text: str = field(repr=False)
+    particles: str = field(default="", repr=False)
+    accented: str = field(default="", repr=False)
+
+    @property
+    def initial(self) -> bool:
+        return len(self.key) == 1
+
+    def matches(self, other: Unit) -> bool:
+        """Equal, or one an initial of the other."""
+        if self.initial or other.initial:
+            return self.key[:1] == other.key[:1]
+        return self.key == other.key
+
+
+@dataclass(frozen=True, slots=True)
+class PersonName:
+    """A name read into its parts, in the order given name to family name."""
+
+    titles: tuple[str, ...] = field(repr=False)
+    units: tuple[Unit, ...] = field(repr=False)
+    suffix: str = field(default="", repr=False)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (*(unit.key for unit in self.units), *((self.suffix,) if self.suffix else ()))
+
+    @property
+    def gender(self) -> str:
+        """``f`` or ``m`` where the title says so, else empty."""
+        if any(title in _FEMALE for title in self.titles):
+            return "f"
+        return "m" if any(title in _MALE for title in self.titles) else ""
+
+    @property
+    def fullness(self) -> tuple[int, int, int]:
+        """The greater, the more of the name is there."""
+        full = [unit for unit in self.units if not unit.initial]
+        return len(full), len(self.units), sum(len(unit.key) for unit in self.units)
+
+    def is_weak(self) -> bool:
+        """Whether the whole name may mean something else: every part is a weak word."""
+        return all(_weak(unit.key) for unit in self.units)
+
+    def can_be(self, full: PersonName) -> bool:
+        """Whether this mention can mean the person of that at least as full name."""
+        if self.gender and full.gender and self.gender != full.gender:
+            return False
+        if self.suffix and full.suffix and self.suffix != full.suffix:
+            return False
+        if not self.units or len(self.units) > len(full.units):
+            return False
+        return self._within(full) or self._reversed_of(full)
+
+    def _within(self, full: PersonName) -> bool:
+        """Its units occur in ``full`` in order, at least one of them written out."""
+        written, rest = False, iter(full.units)
+        for unit in self.units:
+            other = next((other for other in rest if unit.matches(other)), None)
+            if other is None:
+                return len(self.units) == 1 and self._plural_or_half_of(full)
+            written = written or not (unit.initial or other.initial)
+        return written
+
+    def _plural_or_half_of(self, full: PersonName) -> bool:
+        """ "Brandt" of "Möller-Brandt", "the Sorrels" of "Sorrel"."""
+        key = self.units[0].key
+        if len(key) < WEAK_LETTERS:
+            return False
+        return any(
+            key in unit.key.split()[1:] or key == f"{unit.key}s" or key == f"{unit.key}es"
+            for unit in full.units
+            if not unit.initial
+        )
+
+    def _reversed_of(self, full: PersonName) -> bool:
+        mine = [unit.key for unit in self.units]
+        return len(mine) == 2 and mine == [unit.key for unit in reversed(full.units)]
+
+    def parts(self) -> Iterator[Part]:
+        """The forms that this name gives besides itself: see ``forms.forms_of``."""
+        units = [unit for unit in self.units if not unit.initial]
+        if len(self.units) > 1 or self.titles or self.suffix:
+            yield self._joined(self.units)
+        if len(self.units) > 1:
+            yield from self._pairs(units)
+            for unit in units:
+                yield Part(unit.text, unit.key, _weak(unit.key))
+        for unit in units:
+            yield from self._of_unit(unit)
+
+    def _joined(self, units: tuple[Unit, ...]) -> Part:
+        text = " ".join(unit.text for unit in units)
+        key = " ".join(" ".join(filter(None, (unit.particles, unit.key))) for unit in units)
+        return Part(text, key, _weak(key))
+
+    def _pairs(self, units: list[Unit]) -> Iterator[Part]:
+        first, last = self.units[0], self.units[-1]
+        yield self._joined((first, last))
+        for one, two in pairwise(self.units):
+            if not one.initial and not two.initial:
+                yield self._joined((one, two))
+        if not first.initial and not last.initial:
+            yield self._joined((last, first))
+            yield Part(f"{last.text} {first.key[0]}", f"{last.key} {first.key[0]}", weak=True)
+            weak = _weak(last.key)
+            yield Part(f"{first.text[0]}. {last.text}", f"{first.key[0]} {last.key}", weak)
+            yield Part(first.text + last.text, _glue(first.key + last.key), False)
+            yield Part(last.text + first.text, _glue(last.key + first.key), False)
+
+    def _of_unit(self, unit: Unit) -> Iterator[Part]:
+        if unit.particles:
+            key = f"{unit.particles} {unit.key}"
+            yield Part(unit.text, key, len(unit.key) < 2)
+        words = unit.key.split()
+        if len(words) > 1:
+            for word in words:
+                if len(word) > 1:
+                    yield Part(word, word, _weak(word))
+        if unit.accented != unit.key:
+            umlauts = plain(unit.accented.translate(_UMLAUTS))
+            if umlauts != unit.key:
+                yield Part(unit.text, umlauts, _weak(umlauts))
+
+
+def _glue(key: str) -> str:
+    return key.replace(" ", "")
+
+
+def _weak(key: str) -> bool:
+    if not key.isascii() and " " in key and len(key) == 2 * key.count(" ") + 1:
+        return False  # a script without spaces: each letter is a word, two make a name
+    return all(map(is_weak_word, key.split()))
+
+
+def parse_name(text: str) -> PersonName:
+    """Read a written name. Never fails: what is no name has no units."""
+    text = _SPACED_HYPHEN.sub("-", text)
+    text = _uninverted(text)
+    tokens = [(token, _keys(token)) for token in re.split(r"[\s_,;]+", text)]
+    tokens = [(token, keys) for token, keys in tokens if keys]
+    titles: list[str] = []
+    while len(tokens) > 1 and _is_title(tokens[0][1]):
+        titles.append(tokens.pop(0)[1][0])
+    suffix = ""
+    while len(tokens) > 1 and tokens[-1][1][-1] in _SUFFIXES and len(tokens[-1][1]) == 1:
+        suffix = tokens.pop()[1][0]
+    return PersonName(tuple(titles), tuple(_units(tokens)), suffix)
+
+
+def _uninverted(text: str) -> str:
+    """ "Olsgaard, Marit" -> "Marit Olsgaard"; a suffix after a comma stays behind."""
+    left, comma, right = text.partition(",")
+    keys = _keys(right)
+    if not comma or not keys or not _keys(left) or "," in right:
+        return text
+    if keys[0] in _SUFFIXES:
+        return text
+    return f"{right.strip()} {left.strip()}"
+
+
+def _keys(token: str) -> list[str]:
+    return [plain(word) for word in _WORD.findall(shadow(token).text)]
+
+
+def _is_title(keys: list[str]) -> bool:
+    from rag.privacy.lexicon import is_title
+
+    return len(keys) == 1 and is_title(keys[0])
+
+
+def _units(tokens: list[tuple[str, list[str]]]) -> Iterator[Unit]:
+    particles: list[str] = []
+    written: list[str] = []
+    for at, (token, keys) in enumerate(tokens):
+        lone = len(keys) == 1
+        if (
+            lone
+            and keys[0] in _PARTICLES
+            and 0 < at < len(tokens) - 1
+            and len(token.strip(".")) == len(token)
+        ):
+            particles.append(keys[0])
+            written.append(token)
+            continue
+        if len(keys) > 1 and all(len(key) == 1 for key in keys):  # "M.R."
+            yield from (Unit(key, key.upper(), accented=key) for key in keys)
+            continue
+        accented = " ".join(_WORD.findall(shadow(token).text))
+        text = " ".join([*written, token.strip(".,;:\"'()[]")])
+        yield Unit(" ".join(keys), text, " ".join(particles), accented)
+        particles, written = [], []
