@@ -1,0 +1,34 @@
+"""The forms that documents gave away, by keyed hash: I1's second net. No text is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rag.store.chunks import View
+from rag.store.statements import statement
+from rag.types import Alias, EntityType
+
+
+class PostgresAliases:
+    """Obeys ``rag.ports.AliasIndex``."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    async def known_first(self, first: Sequence[int]) -> set[int]:
+        return {row[0] for row in await self._hashes("known_first", first)}
+
+    async def known_forms(self, form: Sequence[int]) -> list[Alias]:
+        return [
+            Alias(first=row[0], form=row[1], words=row[2], type=EntityType(row[3]), weak=row[4])
+            for row in await self._hashes("known_forms", form)
+        ]
+
+    async def _hashes(self, name: str, hashes: Sequence[int]) -> list[tuple[Any, ...]]:
+        if not hashes or not self._view.collections:
+            return []
+        parameters = {"collections": list(self._view.collections), "hashes": list(set(hashes))}
+        async with self._view.pool.transaction(self._view.tenant) as connection:
+            cursor = await connection.execute(statement(name), parameters)
+            return await cursor.fetchall()

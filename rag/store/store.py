@@ -1,0 +1,127 @@
+"""The whole store as one resource: opened by the engine, handing out tenant-bound parts.
+
+Opening starts the embedded server where no ``DATABASE_URL`` is set, brings the tables up to
+date, and refuses to serve under a role that row-level security does not hold (I8) or under
+another secret than the hashes were made with (I1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from hmac import compare_digest
+from uuid import UUID
+
+from rag.errors import Misconfigured
+from rag.settings import Settings
+from rag.store.aliases import PostgresAliases
+from rag.store.chunks import PostgresChunks, View
+from rag.store.cleaning import clean
+from rag.store.documents import PostgresDocuments
+from rag.store.embedded import embedded
+from rag.store.migrate import migrate
+from rag.store.pool import Pool
+from rag.store.secrets import FINGERPRINT, derive, load_secret
+from rag.store.spaces import find_collections, space_id
+from rag.store.statements import statement
+from rag.types import Space
+
+DEFAULT_TENANT = UUID(int=1)
+
+
+class Search(PostgresChunks, PostgresAliases):
+    """What one caller may read: ``ChunkSearch`` and ``AliasIndex`` over the same collections."""
+
+
+class Store:
+    """An open store. Made by ``Store.open``."""
+
+    def __init__(self, pool: Pool, owner_url: str) -> None:
+        self._pool = pool
+        self.owner_url = owner_url
+        """For ``migrate`` and ``purge``; holds a password where ``DATABASE_URL`` does."""
+
+    @staticmethod
+    @asynccontextmanager
+    async def open(settings: Settings, *, migrating: bool = True) -> AsyncIterator[Store]:
+        """Raises ``Misconfigured`` or ``DatabaseUnavailable``.
+
+        ``migrating=False`` leaves the tables alone, for a login that may not change them.
+        """
+        async with AsyncExitStack() as stack:
+            secret = load_secret(settings)
+            if settings.database_url is None:
+                endpoint = await stack.enter_async_context(embedded(settings.data_dir))
+                owner_url, service_url = endpoint.owner_url, endpoint.service_url
+            else:
+                owner_url = service_url = settings.database_url.get_secret_value()
+            if migrating:
+                await asyncio.to_thread(migrate, owner_url)
+            pool = await stack.enter_async_context(
+                Pool(service_url, size=settings.pool_size, timeout=settings.database_timeout)
+            )
+            await _check_role(pool)
+            await _check_secret(pool, secret)
+            yield Store(pool, owner_url)
+
+    @property
+    def default_tenant(self) -> UUID:
+        """The tenant of a service without keys."""
+        return DEFAULT_TENANT
+
+    def documents(self, tenant: UUID) -> PostgresDocuments:
+        return PostgresDocuments(self._pool, tenant)
+
+    async def search(self, tenant: UUID, collections: Sequence[str], space: Space) -> Search:
+        """The reading side of those collections.
+
+        Raises ``NotFound`` for an unknown collection, ``SpaceMismatch`` when one holds
+        documents of another space. A collection without documents is found and empty.
+        """
+        async with self._pool.transaction(tenant) as connection:
+            found = await find_collections(connection, [clean(name) for name in collections])
+            for collection in found:
+                collection.require(space)
+            number = await space_id(connection, space)
+        languages = sorted({language for home in found for language in home.languages})
+        return Search(
+            View(
+                pool=self._pool,
+                tenant=tenant,
+                collections=tuple(home.id for home in found),
+                languages=tuple(languages),
+                space=space,
+                space_id=number,
+            )
+        )
+
+    async def ping(self) -> None:
+        """Raises ``DatabaseUnavailable`` or ``Misconfigured``."""
+        await self._pool.ping()
+
+
+async def _check_role(pool: Pool) -> None:
+    """The role in force must be one that row-level security holds."""
+    async with pool.transaction(None) as connection:
+        row = await (await connection.execute(statement("role_powers"))).fetchone()
+        bare = await (await connection.execute(statement("open_tables"))).fetchall()
+    if row is None or any(row):
+        raise Misconfigured(
+            "The database role of the service is a superuser, bypasses row-level security or owns "
+            "the tables; it must do none of these."
+        )
+    if bare:
+        names = ", ".join(name for (name,) in bare)
+        raise Misconfigured(f"These tables are not under forced row-level security: {names}.")
+
+
+async def _check_secret(pool: Pool, secret: bytes) -> None:
+    own = derive(secret, FINGERPRINT)
+    async with pool.transaction(None) as connection:
+        await connection.execute(statement("keep_fingerprint"), {"fingerprint": own})
+        row = await (await connection.execute(statement("fingerprint"))).fetchone()
+    if row is None or not compare_digest(bytes(row[0]), own):
+        raise Misconfigured(
+            "VEILRAG_SECRET_KEY is not the key that this database was filled under."
+        )
