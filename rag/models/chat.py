@@ -123,11 +123,20 @@ async def open_chat(settings: Settings) -> AsyncIterator[OpenAIChat | None]:
     if not settings.has_model:
         yield None
         return
+    await asyncio.to_thread(_load_libraries)
     chat = OpenAIChat(settings)
     try:
         yield chat
     finally:
         await chat.aclose()
+
+
+def _load_libraries() -> None:
+    """Over a second of imports, which the first question would pay otherwise."""
+    import langsmith.run_helpers  # noqa: F401
+    import openai.resources.chat
+    import openai.resources.embeddings  # noqa: F401
+    from langchain_openai import ChatOpenAI  # noqa: F401
 
 
 def without_thought(text: str) -> str:

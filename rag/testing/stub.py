@@ -359,6 +359,7 @@ class _Refuse(Exception):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: _Server
     record: Record
 
