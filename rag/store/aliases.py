@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
-from rag.store.chunks import View
+from rag.store.pool import Pool
 from rag.store.statements import statement
 from rag.types import Alias, EntityType
 
@@ -13,8 +14,10 @@ from rag.types import Alias, EntityType
 class PostgresAliases:
     """Obeys ``rag.ports.AliasIndex``."""
 
-    def __init__(self, view: View) -> None:
-        self._view = view
+    def __init__(self, pool: Pool, tenant: UUID, collections: Sequence[UUID]) -> None:
+        self._store = pool
+        self._owner = tenant
+        self._readable = list(collections)
 
     async def known_first(self, first: Sequence[int]) -> set[int]:
         return {row[0] for row in await self._hashes("known_first", first)}
@@ -26,9 +29,9 @@ class PostgresAliases:
         ]
 
     async def _hashes(self, name: str, hashes: Sequence[int]) -> list[tuple[Any, ...]]:
-        if not hashes or not self._view.collections:
+        if not hashes or not self._readable:
             return []
-        parameters = {"collections": list(self._view.collections), "hashes": list(set(hashes))}
-        async with self._view.pool.transaction(self._view.tenant) as connection:
+        parameters = {"collections": self._readable, "hashes": list(set(hashes))}
+        async with self._store.transaction(self._owner) as connection:
             cursor = await connection.execute(statement(name), parameters)
             return await cursor.fetchall()

@@ -55,6 +55,10 @@ select c.id, c.name, c.space, s.model, s.dimension, c.languages,
 from veilrag.collections c left join veilrag.spaces s on s.id = c.space
 where c.name = any(%(names)s)
 
+-- all_collections --
+-- Every collection of the tenant.
+select id from veilrag.collections
+
 -- add_collection --
 -- Make a collection, unless it is there.
 insert into veilrag.collections (tenant, id, name, space)

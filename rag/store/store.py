@@ -22,6 +22,7 @@ from rag.store.documents import PostgresDocuments
 from rag.store.embedded import embedded
 from rag.store.migrate import migrate
 from rag.store.pool import Pool
+from rag.store.purge import Purged, purge
 from rag.store.secrets import FINGERPRINT, derive, load_secret
 from rag.store.spaces import find_collections, space_id
 from rag.store.statements import statement
@@ -33,12 +34,17 @@ DEFAULT_TENANT = UUID(int=1)
 class Search(PostgresChunks, PostgresAliases):
     """What one caller may read: ``ChunkSearch`` and ``AliasIndex`` over the same collections."""
 
+    def __init__(self, view: View) -> None:
+        PostgresChunks.__init__(self, view)
+        PostgresAliases.__init__(self, view.pool, view.tenant, view.collections)
+
 
 class Store:
     """An open store. Made by ``Store.open``."""
 
-    def __init__(self, pool: Pool, owner_url: str) -> None:
+    def __init__(self, pool: Pool, secret: bytes, owner_url: str) -> None:
         self._pool = pool
+        self._secret = secret
         self.owner_url = owner_url
         """For ``migrate`` and ``purge``; holds a password where ``DATABASE_URL`` does."""
 
@@ -51,11 +57,7 @@ class Store:
         """
         async with AsyncExitStack() as stack:
             secret = load_secret(settings)
-            if settings.database_url is None:
-                endpoint = await stack.enter_async_context(embedded(settings.data_dir))
-                owner_url, service_url = endpoint.owner_url, endpoint.service_url
-            else:
-                owner_url = service_url = settings.database_url.get_secret_value()
+            owner_url, service_url = await stack.enter_async_context(_urls(settings))
             if migrating:
                 await asyncio.to_thread(migrate, owner_url)
             pool = await stack.enter_async_context(
@@ -63,7 +65,7 @@ class Store:
             )
             await _check_role(pool)
             await _check_secret(pool, secret)
-            yield Store(pool, owner_url)
+            yield Store(pool, secret, owner_url)
 
     @property
     def default_tenant(self) -> UUID:
@@ -96,9 +98,43 @@ class Store:
             )
         )
 
+    async def search_all(self, tenant: UUID) -> PostgresAliases:
+        """The forms that any collection of the tenant knows, whatever its space."""
+        async with self._pool.transaction(tenant) as connection:
+            rows = await (await connection.execute(statement("all_collections"))).fetchall()
+        own = tuple(row[0] for row in rows)
+        return PostgresAliases(self._pool, tenant, own)
+
+    def subkey(self, purpose: str) -> bytes:
+        """A 32-byte key of the store's secret for one purpose: ``aliases``, ``sealing``."""
+        return derive(self._secret, purpose)
+
     async def ping(self) -> None:
         """Raises ``DatabaseUnavailable`` or ``Misconfigured``."""
         await self._pool.ping()
+
+
+async def migrate_database(settings: Settings) -> list[str]:
+    """Bring the schema up to date; the migrations applied. Starts the embedded server if unset."""
+    async with _urls(settings) as (owner_url, _):
+        return await asyncio.to_thread(migrate, owner_url)
+
+
+async def purge_database(settings: Settings) -> Purged:
+    """Take deleted documents out of the data files."""
+    async with _urls(settings) as (owner_url, _):
+        return await asyncio.to_thread(purge, owner_url)
+
+
+@asynccontextmanager
+async def _urls(settings: Settings) -> AsyncIterator[tuple[str, str]]:
+    """The owner's URL and the service's; the embedded server runs while the block lasts."""
+    if settings.database_url is not None:
+        url = settings.database_url.get_secret_value()
+        yield url, url
+        return
+    async with embedded(settings.data_dir) as endpoint:
+        yield endpoint.owner_url, endpoint.service_url
 
 
 async def _check_role(pool: Pool) -> None:

@@ -157,6 +157,13 @@ class MemoryStore:
             self.require(tenant, name, space)
         return MemorySearch(self, tenant, tuple(collections), space)
 
+    async def search_all(self, tenant: UUID) -> MemorySearch:
+        named = {e.stored.collection for e in self.entries.values() if e.tenant == tenant}
+        return MemorySearch(self, tenant, tuple(named), Space("any", 1))
+
+    def subkey(self, purpose: str) -> bytes:
+        return hashlib.blake2b(purpose.encode(), digest_size=32).digest()
+
     async def ping(self) -> None:
         return
 
@@ -304,7 +311,8 @@ class MemorySearch:
             for chunk, _, vector in entry.chunks
             if vector is not None
         ]
-        hits = [Hit(c, score=0.5 + near / 2, similarity=near) for c, near in found]
+        near = [(chunk, min(1.0, max(-1.0, cosine))) for chunk, cosine in found]
+        hits = [Hit(chunk, score=0.5 + cosine / 2, similarity=cosine) for chunk, cosine in near]
         return sorted(hits, key=lambda hit: -hit.score)[: max(0, limit)]
 
     async def lexical(self, query: str, limit: int, filters: Mapping[str, Any]) -> list[Hit]:
