@@ -45,9 +45,13 @@ def _refuse(event: str, _: tuple[Any, ...]) -> None:
 def forbid_network() -> None:
     """Refuse every outgoing connection and look-up that Python code of this process tries.
 
-    An audit hook (PEP 578), so it cannot be taken back and sees every HTTP library.
+    An audit hook (PEP 578), so it cannot be taken back and sees every HTTP library; and the
+    seal of every process of ours, which keeps native network stacks from being imported.
     """
+    from rag.models.seal import seal_process
+
     sys.addaudithook(_refuse)
+    seal_process(())
 
 
 def own_stdout() -> BinaryIO:

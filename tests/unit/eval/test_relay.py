@@ -80,3 +80,10 @@ async def test_an_ask_after_the_end_does_not_hang() -> None:
     await relay.pump()
     with pytest.raises(AskFailed, match="closed"):
         await asyncio.wait_for(relay.complete("x"), 1)
+
+
+def test_the_child_loads_no_native_network_stack() -> None:
+    """What opens sockets unseen by the interpreter cannot be imported either."""
+    code = "from eval.relay import forbid_network\nforbid_network()\nimport grpc, zmq, hf_xet"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "opens connections that cannot be checked" in done.stderr

@@ -202,8 +202,8 @@ async def test_the_case_goes_over_the_pipe_and_nowhere_else(tmp_path: Path) -> N
     """Neither arguments, environment nor a file of the child hold a word of the case."""
     seen = tmp_path / "seen"
     child = (
-        f"import os; out = open({str(seen)!r}, 'w')\n"
-        "out.write(' '.join(sys.orig_argv) + str(dict(os.environ)))\nsay(scores={})"
+        f"import os\nwith open({str(seen)!r}, 'w') as out:\n"
+        "    out.write(' '.join(sys.orig_argv) + str(dict(os.environ)))\nsay(scores={})"
     )
     await scorer(child).score(CASE, FakeGuard())
     written = seen.read_text()
