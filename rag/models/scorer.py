@@ -116,7 +116,7 @@ class RagasScorer:
         self._embedder = embedder
         self._timeout = timeout
         self._command = command
-        self._turn = turn or asyncio.Semaphore(1)  # a child with Ragas in it weighs 300 MB
+        self._turn = turn or asyncio.Semaphore(1)  # a child with Ragas in it weighs 220 MB
 
     def _missing(self, guard: OutboundGuard | None) -> str | None:
         if self._judge is None:
