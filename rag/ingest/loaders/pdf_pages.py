@@ -1,0 +1,107 @@
+"""PDF with a text layer, by PDFium: pages with their numbers, form fields, the document's info.
+
+PDFium is not thread-safe: every call into it is made under one lock, given up between
+pages so that a long document does not keep the others waiting.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rag.errors import Encrypted, Malformed, NoTextLayer, TooLarge
+from rag.ingest.cleaning import clean, is_blank
+from rag.ingest.limits import BoundedText, Limits
+from rag.ingest.loaders.read import Read
+from rag.types import Section
+
+_PDFIUM = threading.Lock()
+_PASSWORD, _SECURITY = 4, 5
+_HYPHEN = re.compile("[\x02\ufffe](?:\r?\n)?(?=(\\w)?)")
+_TRAILING = re.compile(r"[ \t]+$", re.M)
+_DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
+_INFO = {"Title": "title", "Author": "author", "Subject": "subject", "Keywords": "keywords"}
+
+
+def read_pdf(data: bytes, limits: Limits) -> Read:
+    """Every page's text. Raises ``Encrypted``, ``Malformed``, ``NoTextLayer``, ``TooLarge``."""
+    written = BoundedText(limits.characters)
+    sections, silent = [], 0
+    with _opened(data) as pdf:
+        with _PDFIUM:
+            pages, metadata = len(pdf), _metadata(pdf)
+        if pages > limits.pages:
+            raise TooLarge(f"The document has more than {limits.pages} pages.")
+        for n in range(pages):
+            text = _page_text(pdf, n, limits.characters)
+            if is_blank(text):
+                silent += 1
+                continue
+            if written.length:
+                written.add("\n\n")
+            sections.append(Section(written.length, page=n + 1))
+            written.add(text)
+    if not sections:
+        raise NoTextLayer
+    metadata |= {"pages": pages} | ({"pages_without_text": silent} if silent else {})
+    return Read(written.whole(), tuple(sections), metadata)
+
+
+@contextmanager
+def _opened(data: bytes) -> Iterator[Any]:
+    import pypdfium2
+
+    with _PDFIUM:
+        try:
+            pdf = pypdfium2.PdfDocument(data)
+            if pdf.get_formtype():
+                pdf.init_forms()
+        except pypdfium2.PdfiumError as error:
+            raise _refusal(error.err_code) from None
+    try:
+        yield pdf
+    except pypdfium2.PdfiumError as error:
+        raise _refusal(error.err_code) from None
+    finally:
+        with _PDFIUM:
+            pdf.close()
+
+
+def _refusal(code: int | None) -> Exception:
+    return Encrypted() if code in {_PASSWORD, _SECURITY} else Malformed()
+
+
+def _page_text(pdf: Any, n: int, most: int) -> str:
+    with _PDFIUM:
+        page = pdf[n]
+        try:
+            if pdf.formenv:  # what was typed into fields becomes part of the page
+                page.flatten()
+                page.close()
+                page = pdf[n]
+            lines = page.get_textpage()
+            try:
+                if lines.count_chars() > most:
+                    raise TooLarge(f"The document is longer than {most} characters.")
+                text = lines.get_text_range()
+            finally:
+                lines.close()
+        finally:
+            page.close()
+    return _TRAILING.sub("", clean(_HYPHEN.sub(_joined, text))).strip("\n")
+
+
+def _joined(hyphen: re.Match[str]) -> str:
+    """A word cut at the end of a line is whole again; a double name keeps its hyphen."""
+    return "-" if (hyphen[1] or "").isupper() else ""
+
+
+def _metadata(pdf: Any) -> dict[str, Any]:
+    info = pdf.get_metadata_dict(skip_empty=True)
+    found = {ours: clean(info[theirs])[:1_000] for theirs, ours in _INFO.items() if theirs in info}
+    if date := _DATE.match(info.get("CreationDate", "")):
+        found["date"] = "-".join(filter(None, date.groups()))
+    return found
