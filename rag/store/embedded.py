@@ -43,6 +43,7 @@ SYSTEM_USER = "pgserver"
 """The account that the server runs as when we are root, whom Postgres refuses to serve."""
 
 _START_SECONDS = 60
+_START_ATTEMPTS = 5
 _SOCKET_NAME = ".s.PGSQL.5432"
 _SOCKET_LIMIT = 103
 """Bytes of a Unix socket's path: 107 on Linux, 103 on macOS."""
@@ -260,13 +261,23 @@ class Embedded:
             self._initialize()
         socket_dir = self._socket_dir()
         self._configure(socket_dir)
-        self._open_log()
-        self._run(
-            (
-                *("pg_ctl", "-D", str(self.cluster), "-l", str(self.log)),
-                *("-w", "-t", str(_START_SECONDS), "-s", "start"),
-            )
-        )
+        for left in (_SOCKET_NAME, f"{_SOCKET_NAME}.lock"):
+            (socket_dir / left).unlink(missing_ok=True)
+        for attempt in range(_START_ATTEMPTS):
+            self._open_log()
+            try:
+                self._run(
+                    (
+                        *("pg_ctl", "-D", str(self.cluster), "-l", str(self.log)),
+                        *("-w", "-t", str(_START_SECONDS), "-s", "start"),
+                    )
+                )
+                break
+            except DatabaseUnavailable:
+                # The children of a server that was killed hold its memory a moment longer.
+                if attempt == _START_ATTEMPTS - 1:
+                    raise
+            time.sleep(0.5 * (attempt + 1))
         return Endpoint(socket_dir)
 
     def _initialize(self) -> None:
