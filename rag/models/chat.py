@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from rag.errors import ModelFailed
+from rag.models.text import sendable
 from rag.ports import OutboundGuard
 from rag.settings import Settings
 from rag.types import Completion, Message
@@ -76,7 +77,7 @@ class OpenAIChat:
         model = self._bound_to(guard)
         with tracing_context(enabled=False):
             return await model.ainvoke(
-                [(message.role, message.content) for message in messages],
+                [(message.role, sendable(message.content)) for message in messages],
                 config={"callbacks": []},
             )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,6 +18,7 @@ import numpy as np
 from rag.errors import BoundaryRefused, Misconfigured, ModelFailed
 from rag.models.chat import OPENAI
 from rag.models.local import LocalEmbedder, unit
+from rag.models.text import sendable
 from rag.ports import OutboundGuard, Vectors
 from rag.settings import Settings
 from rag.types import Space
@@ -29,6 +30,8 @@ PROBE = "word"
 """The one fixed text that finds out a remote model's dimension; our own, never a user's."""
 
 _BATCH_TEXTS, _BATCH_CHARS = 64, 100_000
+_TOO_MUCH = frozenset({400, 413, 422})
+"""How servers say that a batch is too large for them; a smaller one may pass."""
 
 
 @asynccontextmanager
@@ -71,6 +74,7 @@ class RemoteEmbedder:
         self.trusted = endpoint.trusted_by(settings.trusted_hosts)
         self.space = Space(f"openai:{model}", 0)
         self._model = model
+        self._most = _BATCH_TEXTS
         self._settings = settings
         self._egress: Egress = Egress(endpoint, settings.model_timeout)
 
@@ -102,11 +106,23 @@ class RemoteEmbedder:
             raise BoundaryRefused("A remote embedder needs a guard.")
         vectors = np.zeros((len(texts), self.space.dimension), np.float64)
         filled = [i for i, text in enumerate(texts) if text.strip()]
-        for rows in _batches(filled, texts):
-            replies = await self._ask([texts[i] for i in rows], guard)
+        while filled:
+            rows = _batch(filled, texts, self._most)
+            del filled[: len(rows)]
+            replies = await self._vectors([sendable(texts[i]) for i in rows], guard)
             for row, reply in zip(rows, replies, strict=True):
                 vectors[row] = self._row(reply)
         return unit(vectors.astype(np.float32))
+
+    async def _vectors(self, texts: list[str], guard: OutboundGuard) -> list[Any]:
+        """As ``_ask``, in halves when the server takes no more at once."""
+        try:
+            return await self._ask(texts, guard)
+        except _TooMuch:
+            half = len(texts) // 2
+        self._most = min(self._most, half)
+        first = await self._vectors(texts[:half], guard)
+        return first + await self._vectors(texts[half:], guard)
 
     def _row(self, reply: object) -> Any:
         if reply is None or reply == []:
@@ -129,7 +145,8 @@ class RemoteEmbedder:
                 raise ModelFailed("The embedding endpoint gave another number of vectors.")
             return [vectors[i] for i in range(len(texts))]
         except FOREIGN as error:
-            failure = failure_of(error)
+            too_much = len(texts) > 1 and getattr(error, "status_code", 0) in _TOO_MUCH
+            failure = _TooMuch() if too_much else failure_of(error)
         raise failure
 
     async def _create(self, texts: list[str], guard: OutboundGuard) -> list[Any]:
@@ -164,15 +181,15 @@ class _ProbeGuard:
             raise BoundaryRefused("Only the probe may leave here.")
 
 
-def _batches(rows: Sequence[int], texts: Sequence[str]) -> Iterator[list[int]]:
-    """Consecutive rows, at most ``_BATCH_TEXTS`` and about ``_BATCH_CHARS`` at a time."""
-    batch: list[int] = []
+class _TooMuch(ModelFailed):
+    """The server takes no batch of this size."""
+
+
+def _batch(rows: Sequence[int], texts: Sequence[str], most: int) -> list[int]:
+    """The first of ``rows``: at least one, at most ``most`` and about ``_BATCH_CHARS``."""
     chars = 0
-    for row in rows:
-        if batch and (len(batch) == _BATCH_TEXTS or chars + len(texts[row]) > _BATCH_CHARS):
-            yield batch
-            batch, chars = [], 0
-        batch.append(row)
+    for n, row in enumerate(rows[:most]):
         chars += len(texts[row])
-    if batch:
-        yield batch
+        if n and chars > _BATCH_CHARS:
+            return list(rows[:n])
+    return list(rows[:most])

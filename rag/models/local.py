@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from rag.errors import Unavailable
+from rag.models.text import sendable
 from rag.ports import OutboundGuard, Vectors
 from rag.types import Space
 
@@ -35,12 +36,14 @@ class LocalEmbedder:
 
     async def embed(self, texts: Sequence[str], guard: OutboundGuard | None = None) -> Vectors:
         """Unit vectors; a text without a known token is a row of zeros. Nothing leaves."""
-        return await asyncio.to_thread(self._embed, list(texts))
+        return await asyncio.to_thread(self._embed, [sendable(text) for text in texts])
 
     def _embed(self, texts: list[str]) -> Vectors:
         vectors = np.zeros((len(texts), DIMENSION), np.float32)
         # like lengths together: a batch is padded to its longest text
-        order = [i for i in sorted(range(len(texts)), key=lambda i: len(texts[i])) if texts[i]]
+        order = [
+            i for i in sorted(range(len(texts)), key=lambda i: len(texts[i])) if texts[i].strip()
+        ]
         for start in range(0, len(order), _BATCH):
             rows = order[start : start + _BATCH]
             vectors[rows] = self._model.embed([texts[i] for i in rows], norm=False)

@@ -37,8 +37,8 @@ Say = Callable[[str], str]
 
 def passage_of(prompt: str) -> str:
     """What stands between ``Context:`` and the last ``Question:``; empty without a context."""
-    found = re.search(r"Context:\s*\n(.*?)\n\s*(?:Question:|\Z)", prompt, re.DOTALL)
-    return found[1].strip() if found else ""
+    _, marked, rest = prompt.partition("Context:\n")
+    return rest.rpartition("\nQuestion:")[0].strip() or rest.strip() if marked else ""
 
 
 def question_of(prompt: str) -> str:
