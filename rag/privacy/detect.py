@@ -8,8 +8,11 @@ values, merges neighbours and skips patterns that run out of time.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Sequence
 from importlib.metadata import version as installed
+from importlib.resources import files
+from itertools import accumulate
 
 from rag.errors import DetectorFailed, TooLarge
 from rag.privacy.policy import DIRECT
@@ -25,10 +28,6 @@ from rag.types import EntityType, Span
 
 CODE = 1
 """Raised whenever the code would give some text other spans."""
-
-_MODELLED = frozenset(
-    {EntityType.PERSON, EntityType.PLACE, EntityType.ORGANISATION, EntityType.DATE}
-)
 
 
 class PresidioDetector:
@@ -70,7 +69,7 @@ class PresidioDetector:
         detector = cls(
             (*patterns, DecodedRecognizer(patterns)),
             PeopleRecognizer(names),
-            version=_version([p.name for p in patterns], regions, names.version),
+            version=_version(patterns, regions, names.version),
             max_chars=max_chars,
         )
         detector.detect("Warm-up: Dr Ada Quill, ada@quill.example, +44 20 7946 0018.")
@@ -91,7 +90,7 @@ class PresidioDetector:
             return self._detect(text)
         except TimeoutError:
             raise DetectorFailed("A pattern of the detector ran out of time.") from None
-        except Exception as error:  # noqa: BLE001 - fail closed: whatever it is, nothing leaves
+        except Exception as error:  # fail closed: whatever it is, nothing leaves
             raise DetectorFailed(f"The detector failed ({type(error).__name__}).") from None
 
     def _detect(self, text: str) -> list[Span]:
@@ -104,12 +103,17 @@ class PresidioDetector:
 
 
 def _outside_code(people: Sequence[Span], certain: Sequence[Span]) -> list[Span]:
-    """What the name model sees inside links and secrets is no name."""
+    """What the name model sees inside links, secrets and addresses of machines is no name."""
     code = {EntityType.URL, EntityType.CREDENTIAL, EntityType.EMAIL, EntityType.NETWORK}
-    ranges = [(s.start, s.end) for s in certain if s.type in code]
-    return [
-        p for p in people if not any(start <= p.start and p.end <= end for start, end in ranges)
-    ]
+    ranges = sorted((s.start, s.end) for s in certain if s.type in code)
+    reach = list(accumulate((end for _, end in ranges), max))
+    beyond = reach[-1] + 1 if reach else 0
+
+    def inside(span: Span) -> bool:
+        index = bisect_right(ranges, (span.start, beyond)) - 1
+        return index >= 0 and reach[index] >= span.end
+
+    return [p for p in people if not inside(p)]
 
 
 def _patterns(regions: Sequence[str]) -> list[Recognizer]:
@@ -124,7 +128,7 @@ def _patterns(regions: Sequence[str]) -> list[Recognizer]:
     )
 
     return [
-        contact.email_rules(),
+        contact.EmailRecognizer(),
         contact.PhoneRecognizer(regions),
         contact.username_rules(),
         financial.CardRecognizer(),
@@ -139,16 +143,22 @@ def _patterns(regions: Sequence[str]) -> list[Recognizer]:
     ]
 
 
-def _version(recognizers: Sequence[str], regions: Sequence[str], model: str) -> str:
+def _version(recognizers: Sequence[Recognizer], regions: Sequence[str], model: str) -> str:
     """A hash over everything that could give a text other spans."""
+    packages = ["presidio-analyzer", "spacy", "phonenumbers", "tldextract", "nicknames", "regex"]
+    data = files("rag.privacy").joinpath("data")
     parts = [
         f"code={CODE}",
         f"tiers={CERTAIN},{LIKELY}",
+        f"direct={','.join(sorted(DIRECT))}",
         f"model={model}",
         f"regions={','.join(sorted(regions))}",
-        *sorted(recognizers),
-        *(f"{name}={installed(name)}" for name in ("presidio-analyzer", "spacy", "phonenumbers")),
-        *(f"{name}={installed(name)}" for name in ("tldextract", "nicknames", "regex")),
-        f"direct={','.join(sorted(DIRECT))}",
+        *(f"{r.name}={getattr(r, 'fingerprint', '')}" for r in recognizers),
+        *(f"{name}={installed(name)}" for name in packages),
+        *(_digest(data.joinpath(name).read_bytes()) for name in ("words.txt", "places.txt")),
     ]
-    return "presidio-" + hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    return "presidio-" + _digest("\n".join(parts).encode())[:16]
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -41,7 +41,7 @@ def resolve(text: str, findings: Iterable[Span]) -> list[Span]:
     trimmed = {t for s in findings if (t := trim(text, s)) is not None}
     taken: list[tuple[int, int, Span]] = []
     for span in sorted(trimmed, key=_precedence):
-        for piece in _free(span, taken):
+        for piece in list(_free(span, taken)):
             kept = trim(text, piece) if piece != span else piece
             if kept is not None and _substantial(text, kept, cut=piece != span):
                 insort(taken, (kept.start, kept.end, kept))
@@ -89,7 +89,8 @@ def _free(span: Span, taken: list[tuple[int, int, Span]]) -> Iterator[Span]:
     """The stretches of ``span`` that nothing in ``taken`` (sorted) covers."""
     at = span.start
     first = max(0, bisect_left(taken, (span.start,)) - 1)
-    for start, end, _ in list(taken[first:]):
+    for index in range(first, len(taken)):
+        start, end, _ = taken[index]
         if start >= span.end:
             break
         if end <= at:

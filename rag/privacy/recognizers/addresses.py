@@ -31,11 +31,16 @@ _STATE = (
     r"T[NX]|UT|V[AT]|W[AIVY]|PR)"
 )
 _US = rf"(?:(?:{_STATE}|[A-Z][a-z]+)[ ,]{{1,2}}\d{{5}}(?:-\d{{4}})?)"
-_TOWN = r"(?:[A-ZÀ-ÞŁŚŽČ][\w'’.-]+(?:[ -](?:[A-ZÀ-ÞŁŚŽČ][\w'’.-]+|upon|on|of|am|an|der|in|le|la|de)){0,3})"
-_CODES = rf"(?:{_UK}|{_US}|\d{{4,5}}(?:[ ]?[A-Z]{{2}})?(?![\d\w])(?:[ ]{_TOWN})?|[A-Z]\d[A-Z][ ]?\d[A-Z]\d)"
+_CAPITAL = r"[A-ZÀ-ÞŁŚŽČ][\w'’.-]+"
+_TOWN = rf"(?:{_CAPITAL}(?:[ -](?:{_CAPITAL}|upon|on|of|am|an|der|in|le|la|de)){{0,3}})"
+_CODES = (
+    rf"(?:{_UK}|{_US}|\d{{4,5}}(?:[ ]?[A-Z]{{2}})?(?![\d\w])(?:[ ]{_TOWN})?"
+    r"|[A-Z]\d[A-Z][ ]?\d[A-Z]\d)"
+)
 _REST = (
     rf"(?:{_SEP}{_UNIT})?"
-    rf"(?:(?:{_BREAK}{_TOWN}){{0,2}}{_SEP}{_CODES}(?!\w))?"
+    rf"(?:(?:{_BREAK}{_TOWN}){{0,2}}{_SEP}{_CODES}(?!\w)"
+    rf"|,[ ]{_TOWN}(?:,[ ](?:{_STATE}|UK|USA)\b|(?=\s*(?:[.,;:)\n\"]|$))))?"
 )
 _HOUSE = r"(?<![\w.,/-])(?:\d{1,5}(?:[ ]?[A-Za-z](?![A-Za-z]))?(?:[ ]?[-–/][ ]?\d{1,5}[A-Za-z]?)?)"
 _DIRECTION = r"(?:(?:[NSEW]|NE|NW|SE|SW|North|South|East|West)\.?[ ])?"
@@ -44,7 +49,10 @@ _ENGLISH = (
     rf"(?:{_UNIT}{_SEP})?{_HOUSE},?[ ]{_DIRECTION}(?:{_WORD}[ ]){{1,4}}?"
     rf"{_TYPES}\b\.?(?:[ ](?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\b\.?)?{_REST}"
 )
-_LOWER = rf"{_HOUSE},?[ ](?:[\w'’.-]+[ ]){{1,3}}?(?:street|road|lane|avenue|drive|close|crescent|boulevard|terrace)\b"
+_LOWER = (
+    rf"{_HOUSE},?[ ](?:[\w'’.-]+[ ]){{1,3}}?"
+    r"(?:street|road|lane|avenue|drive|close|crescent|boulevard|terrace)\b"
+)
 _GERMANIC = (
     r"(?<!\w)(?:[A-ZÄÖÜØÅÆ][\w'’.-]*[ -]){0,2}[A-ZÄÖÜØÅÆ]?[\w-]*"
     r"(?:stra(?:ß|ss)e|str\.|weg|platz|allee|gasse|damm|ufer|straat|laan|plein|gracht|kade|dijk|"
@@ -59,7 +67,8 @@ _ROMANCE_NUMBER_FIRST = (
 )
 _ROMANCE_TYPE_FIRST = (
     r"(?<!\w)(?:Calle|C/|Avenida|Avda\.?|Plaza|Paseo|Carrer|Via|Viale|Piazza|Corso|Largo|Rua|"
-    r"Travessa|Praça|Rue|ul\.|Ulica)[ ](?:[\w'’.-]+[ ]){0,4}?[\w'’.-]+,?[ ](?:n[º°.]?[ ]?)?\d{1,4}[A-Za-z]?\b"
+    r"Travessa|Praça|Rue|ul\.|Ulica)[ ]"
+    r"(?:[\w'’.-]+[ ]){0,4}?[\w'’.-]+,?[ ](?:n[º°.]?[ ]?)?\d{1,4}[A-Za-z]?\b"
     rf"(?:{_BREAK}\d{{4,5}}(?:-\d{{3}})?(?:[ ]{_TOWN})?)?"
 )
 _BOX = rf"\b(?:P\.?[ ]?O\.?[ ]?Box|Post[ ]Office[ ]Box|Postfach|Postbus)[ ]\d{{1,6}}{_REST}"
@@ -85,16 +94,16 @@ def address_rules() -> RuleSet:
             Rule("box", address, _BOX, 0.9),
             Rule("labelled", address, _LABELLED, 0.85, _judge_labelled),
             Rule("uk-postcode", address, rf"(?<![\w-]){_UK}(?![\w-])", 0.55, _spaced, flags=_CASED),
-            Rule("us-postcode", address, rf"(?<![\w-]){_STATE}[ ]\d{{5}}(?:-\d{{4}})?(?![\w-])", 0.55,
-                 flags=_CASED),
+            Rule("us-postcode", address, rf"(?<![\w-]){_STATE}[ ]\d{{5}}(?:-\d{{4}})?(?![\w-])",
+                 0.55, flags=_CASED),
         ],
     )  # fmt: skip
 
 
 def _judge_street(found: str) -> float | None:
-    """No street: a count of things or a date, "3 May Court" aside, or no name at all."""
-    first = found.split()[0]
-    return None if first.isdigit() and int(first) == 0 else 0.92
+    """House number 0 does not exist."""
+    first = found.split(maxsplit=1)[0]
+    return None if first.strip("0") == "" else 0.92
 
 
 def _judge_labelled(found: str) -> float | None:

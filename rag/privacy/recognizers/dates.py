@@ -39,7 +39,8 @@ _BIRTH_BEFORE = regex.compile(
     regex.IGNORECASE,
 )
 _BIRTH_AFTER = regex.compile(
-    r"\s?(?:\((?:d\.?o\.?b\.?|born|date of birth)\)|is\s(?:my|his|her|their|\w+['’]s)\s(?:birthday|date of birth))",
+    r"\s?(?:\((?:d\.?o\.?b\.?|born|date of birth)\)"
+    r"|is\s(?:my|his|her|their|\w+['’]s)\s(?:birthday|date of birth))",
     regex.IGNORECASE,
 )
 

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from rag.privacy.lexicon import is_common_word, is_given_name, is_place, words
 from rag.privacy.policy import DIRECT
@@ -19,11 +20,14 @@ from rag.privacy.recognizers.names import is_label, is_particle, tokens
 from rag.types import EntityType, Span
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:[\u0300-\u036f]+[^\W\d_]*)*(?:['’ʼ‘`´][^\W\d_]+)*")
-_GAP = re.compile(r"[.\s_,\-‐‑+·]{0,3}")
+_GAP = re.compile(r"\.?\s{1,2}|,\s?|[._\-‐‑+·]")
 _WIDE_GAP = re.compile(r"\n\s*\n|[.,]\s*\n")
 _POSSESSIVE = re.compile(r"['’ʼ]s$", re.IGNORECASE)
 _INITIAL_BEFORE = re.compile(r"(?<!\w)[^\W\d_]\.\s?$")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;\n\"“(\[•*-]\s*)$")
+_OF_TIME = re.compile(
+    r"\b(?:in|of|on|by|since|until|till|during|last|next|this|each|every|\d)\s$", re.IGNORECASE
+)
 _ROLES = words(
     """info noreply reply admin hr webmaster helpdesk postmaster support sales office contact team
     hello mail billing accounts jobs press legal privacy security it ops dev data"""
@@ -113,53 +117,52 @@ def _learn_address(forms: _Forms, address: str) -> None:
 
 
 def _search(text: str, forms: _Forms, others: list[tuple[int, int]]) -> Iterator[Span]:
-    found = [(m.start(), m.end(), m[0]) for m in _TOKEN.finditer(text)]
-    folded = [_POSSESSIVE.sub("", word).casefold() for _, _, word in found]
-    for index, (start, _, word) in enumerate(found):
-        first = folded[index]
-        longest = 0
-        for form in _candidates(forms, first):
-            count = len(form)
-            if count > longest and _matches(text, found, folded, index, form):
-                longest = count
-        if longest:
-            last_start, last_end, last = found[index + longest - 1]
-            end = last_end - len(last) + len(_POSSESSIVE.sub("", last)) if last_start else last_end
-            start = _with_initial(text, start)
-            yield Span(start, _singular(forms, first, end, longest), EntityType.PERSON,
-                       0.85 if longest > 1 else 0.75)  # fmt: skip
-        elif (written := _POSSESSIVE.sub("", word)) in forms.as_written.get(first, ()):
-            if not _otherwise(first) or _stands_alone(text, start, start + len(written), others):
-                yield Span(start, start + len(written), EntityType.PERSON, 0.6)
+    found = [_Word(m.start(), _POSSESSIVE.sub("", m[0])) for m in _TOKEN.finditer(text)]
+    for index, word in enumerate(found):
+        length = max(
+            (len(f) for f in _candidates(forms, word.folded) if _matches(text, found, index, f)),
+            default=0,
+        )
+        if length:
+            last = found[index + length - 1]
+            end = last.end - (length == 1 and _plural(forms, word.folded))
+            score = 0.85 if length > 1 else 0.75
+            yield Span(_with_initial(text, word.start), end, EntityType.PERSON, score)
+        elif word.text in forms.as_written.get(word.folded, ()) and (
+            not _otherwise(word.folded) or _stands_alone(text, word.start, word.end, others)
+        ):
+            yield Span(word.start, word.end, EntityType.PERSON, 0.6)
+
+
+class _Word:
+    """A word of the text, without a possessive ending."""
+
+    __slots__ = ("end", "folded", "start", "text")
+
+    def __init__(self, start: int, text: str) -> None:
+        self.start, self.end = start, start + len(text)
+        self.text, self.folded = text, text.casefold()
 
 
 def _candidates(forms: _Forms, first: str) -> Iterator[tuple[str, ...]]:
     yield from forms.any_case.get(first, ())
-    if (
-        len(first) > 4
-        and first.endswith("s")
-        and (first[:-1],) in forms.any_case.get(first[:-1], ())
-    ):
+    if _plural(forms, first):
         yield (first,)
 
 
-def _singular(forms: _Forms, first: str, end: int, count: int) -> int:
-    """Of a family in the plural (the Olsgaards) only the name is the name."""
-    plural = count == 1 and (first,) not in forms.any_case.get(first, ())
-    return end - 1 if plural else end
+def _plural(forms: _Forms, word: str) -> bool:
+    """Whether a known name stands in the plural (the Olsgaards), of which only the name counts."""
+    singular = word[:-1]
+    known = len(word) > 4 and word.endswith("s") and (singular,) in forms.any_case.get(singular, ())
+    return known and (word,) not in forms.any_case.get(word, ())
 
 
-def _matches(
-    text: str,
-    found: list[tuple[int, int, str]],
-    folded: list[str],
-    index: int,
-    form: tuple[str, ...],
-) -> bool:
-    if tuple(folded[index : index + len(form)]) != form:
+def _matches(text: str, found: list[_Word], index: int, form: tuple[str, ...]) -> bool:
+    words_here = found[index : index + len(form)]
+    if tuple(w.folded for w in words_here) != form:
         return False
-    for here in range(index, index + len(form) - 1):
-        gap = text[found[here][1] : found[here + 1][0]]
+    for left, right in pairwise(words_here):
+        gap = text[left.end : right.start]
         if not _GAP.fullmatch(gap) or _WIDE_GAP.search(gap):
             return False
     return True
@@ -173,7 +176,8 @@ def _with_initial(text: str, start: int) -> int:
 
 def _stands_alone(text: str, start: int, end: int, others: list[tuple[int, int]]) -> bool:
     """Inside a sentence and in no place, organisation or date."""
-    if _SENTENCE_START.search(text[max(0, start - 6) : start]):
+    before = text[max(0, start - 10) : start]
+    if _SENTENCE_START.search(before) or _OF_TIME.search(before):
         return False
     index = bisect_right(others, (start, len(text))) - 1
     return index < 0 or others[index][1] < end

@@ -194,7 +194,7 @@ def financial_rules() -> RuleSet:
                 r"(?<![0-9A-Za-z])[13LMDXrA-Z][1-9A-HJ-NP-Za-km-z]{24,58}(?![0-9A-Za-z])",
                 0.5,
                 near=words(
-                    """wallet btc bitcoin crypto litecoin ltc dogecoin doge ripple xrp cardano ada solana sol"""
+                    "wallet btc bitcoin crypto litecoin ltc dogecoin doge ripple xrp cardano solana"
                 ),
                 needs_near=True,
                 flags=0,

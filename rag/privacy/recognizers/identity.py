@@ -46,12 +46,12 @@ _WEAK = {
 
 
 def _labelled() -> Iterator[Rule]:
-    for type, labels in _STRONG.items():
+    for kind, labels in _STRONG.items():
         pattern = rf"(?<![A-Za-z])(?:{labels})s?(?:[\s_-]?{_NUMBER}){{0,2}}{_LINK}{_VALUE}"
-        yield Rule(f"labelled-{type.lower()}", type, pattern, 0.88, check=_judge_labelled)
-    for type, labels in _WEAK.items():
+        yield Rule(f"labelled-{kind.lower()}", kind, pattern, 0.88, check=_judge_labelled)
+    for kind, labels in _WEAK.items():
         pattern = rf"(?<![A-Za-z])(?:{labels})[\s_-]?{_NUMBER}{_LINK}{_VALUE}"
-        yield Rule(f"numbered-{type.lower()}", type, pattern, 0.8, check=_judge_numbered)
+        yield Rule(f"numbered-{kind.lower()}", kind, pattern, 0.8, check=_judge_numbered)
 
 
 def _judge_labelled(value: str) -> float | None:
@@ -77,7 +77,8 @@ def identity_rules() -> RuleSet:
         "identity",
         [
             *_labelled(),
-            Rule("ssn", _NATIONAL, r"(?<![\w-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w-])", 0.85),
+            Rule("ssn", _NATIONAL,
+                 r"(?<![\w-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w-])", 0.85),
             *from_presidio(
                 presidio.UsSsnRecognizer(), _NATIONAL, near=("ssn", "social"), lowest=0.5
             ),
@@ -102,6 +103,6 @@ def identity_rules() -> RuleSet:
             *from_presidio(presidio.AuMedicareRecognizer(), _DOCUMENT, near=("medicare",)),
             *from_presidio(presidio.InAadhaarRecognizer(), _NATIONAL, near=("aadhaar", "uidai")),
             *from_presidio(presidio.InPanRecognizer(), _TAX, near=("pan", "tax", "income")),
-            *from_presidio(presidio.SgFinRecognizer(), _NATIONAL, near=("nric", "fin", "singapore")),
+            *from_presidio(presidio.SgFinRecognizer(), _NATIONAL, near=("nric", "fin")),
         ],
     )  # fmt: skip

@@ -6,7 +6,14 @@ from typing import Any
 
 import regex
 
-from rag.privacy.lexicon import is_common_word, is_given_name, is_place, words
+from rag.privacy.lexicon import (
+    is_ambiguous_title,
+    is_common_word,
+    is_given_name,
+    is_place,
+    is_title,
+    words,
+)
 
 APOSTROPHE = "'’ʼ‘`´"
 _LETTERS = r"[\p{L}\p{M}]+"
@@ -20,7 +27,8 @@ PARTICLE = (
 )
 SUFFIX = r"(?:[Jj][Rr]|[Ss][Rr]|II|III|IV|Esq|[Pp]h\.?D|MD)\b\.?"
 _PART = rf"(?:{ELIDED}|{INITIALS}|{CAPITALISED})"
-NAME = rf"(?:{PARTICLE}[ ]){{0,3}}{_PART}(?:[ ](?:{PARTICLE}[ ]){{0,3}}{_PART}){{0,4}}(?:,?[ ]{SUFFIX})?"
+_PARTS = rf"(?:{PARTICLE}[ ]){{0,3}}{_PART}"
+NAME = rf"{_PARTS}(?:[ ]{_PARTS}){{0,4}}(?:,?[ ]{SUFFIX})?"
 """A name in ordinary casing, with initials, particles and a suffix."""
 WORDS = rf"{_LETTERS}(?:[{APOSTROPHE}\-‐‑.]{_LETTERS}){{0,3}}\.?"
 ANY_NAME = rf"{WORDS}(?:[ ]{WORDS}){{0,4}}"
@@ -31,6 +39,7 @@ TITLE = (
     r"Fru|Dhr|Mevr|Mme|Mlle|Madame|Monsieur|Señora?|Signora?|Sra|Don|Doña)"
 )
 
+_LEADING = regex.compile(rf"(?:{TITLE}\b\.?|{CAPITALISED})[ ]+")
 _TOKEN = regex.compile(rf"{_LETTERS}(?:[{APOSTROPHE}]{_LETTERS})*")
 _PARTICLES = words(
     "van von vom der den de del della di da dos das do du la le el al bin bint ibn ter ten te zu "
@@ -89,6 +98,27 @@ def _credible_word(word: str, *, given: bool, unknown: bool) -> float:
     if given:
         return 0.5
     return 0.4 if is_place(word) else 0.15
+
+
+def headless(text: str, start: int, end: int) -> tuple[int, int]:
+    """Without titles and without words that stand before names: ``Customer``, ``Hi``."""
+    while match := _LEADING.match(text, start, end):
+        word = match[0].strip()
+        title = is_title(word) and not (is_ambiguous_title(word) and not word.endswith("."))
+        heading = is_label(word) or (
+            is_common_word(word)
+            and not is_given_name(word)
+            and _has_proper(text[match.end() : end])
+        )
+        if match.end() >= end or not (title or heading):
+            break
+        start = match.end()
+    return start, end
+
+
+def _has_proper(rest: str) -> bool:
+    parts = rest.split()
+    return len(parts) > 1 and any(proper(p) for p in parts)
 
 
 def compiled(pattern: str, *, ignore_case: bool = False) -> Any:

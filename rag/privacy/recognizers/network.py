@@ -25,8 +25,8 @@ _VERSION_WORDS = words(
     "paragraph article firmware kernel driver"
 )
 _ADDRESS_WORDS = words(
-    "ip ipv4 ipv6 address addresses client host login logged visitor remote peer server device from "
-    "connected source session"
+    "ip ipv4 ipv6 address addresses client host login logged visitor remote peer server device "
+    "from connected source session"
 )
 _DOCUMENTATION = tuple(
     ipaddress.ip_network(net)

@@ -1,48 +1,43 @@
-"""People, places and organisations: what the name model says, judged, and what the text says.
+"""People, places and organisations: what the name model says, judged and put in shape.
 
-Evidence in the text itself is a title, a label or JSON key, a salutation or signature, a
-chat line, a neighbouring e-mail address. A title stays outside the span; initials,
-suffixes, particles, elisions and hyphens stay inside.
+A title stays outside the span; initials, suffixes, particles, elisions and hyphens stay
+inside, also where the model cut them off. The text's own evidence is added (``evidence``).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
 
-from rag.privacy.lexicon import (
-    is_ambiguous_title,
-    is_common_word,
-    is_given_name,
-    is_place,
-    is_title,
-)
+from rag.privacy.lexicon import is_given_name, is_place, is_title, words
 from rag.privacy.recognizers.casing import recase
+from rag.privacy.recognizers.evidence import evident
 from rag.privacy.recognizers.model import NameModel
 from rag.privacy.recognizers.names import (
-    ANY_NAME,
+    APOSTROPHE,
     CAPITALISED,
     INITIALS,
     NAME,
     PARTICLE,
     SUFFIX,
-    TITLE,
     compiled,
     credible,
-    is_label,
+    headless,
     proper,
 )
 from rag.privacy.recognizers.rules import SECONDS
 from rag.types import EntityType, Span
 
 _RUN = compiled(NAME)
+_MARKS = compiled(r"</?[A-Za-z][^<>\n]{0,300}>|[*_`#|;]+(?=\s|\p{L})|(?<=\p{L})[*_`|;]+(?!\p{L})")
 _SPLIT = compiled(r"\s*\n\s*|[ ]{2,}|\t")
+_WORD = compiled(r"[^ ,]+")
 _GROW_RIGHT = compiled(
-    rf"(?:[ ](?:(?:{PARTICLE}[ ]){{0,3}}(?P<word>{CAPITALISED})|{INITIALS}(?=[ ]{CAPITALISED})))|,?[ ]{SUFFIX}"
+    rf"(?:[ ](?:(?:{PARTICLE}[ ]){{0,3}}(?P<word>{CAPITALISED})|{INITIALS}(?=[ ]{CAPITALISED})))"
+    rf"|,?[ ]{SUFFIX}"
 )
 _GROW_LEFT = compiled(rf"(?P<word>{CAPITALISED}|{INITIALS})[ ]\Z")
-_LEADING = compiled(rf"(?:{TITLE}\b\.?|{CAPITALISED})[ ]+")
 _MONTH_OR_DIGIT = compiled(
     r"\d|january|february|march|april|june|july|august|september|october|november|december",
     ignore_case=True,
@@ -63,13 +58,13 @@ class PeopleRecognizer:
         self._model = model
 
     def find(self, text: str) -> list[Span]:
-        cased, changed = recase(text)
-        spans = [span for span in self._modelled(cased, changed)]
-        spans += _evident(text)
+        cased, changed = recase(_unmarked(text))
+        spans = list(self._modelled(cased, changed))
+        spans += evident(text)
         return spans
 
     def _modelled(self, text: str, changed: list[tuple[int, int]]) -> Iterator[Span]:
-        for entity in self._model.entities(text):
+        for entity in _joined(text, self._model.entities(text)):
             match entity.type:
                 case EntityType.PERSON:
                     yield from _people(text, entity, recased=_within(entity, changed))
@@ -78,6 +73,25 @@ class PeopleRecognizer:
                         yield Span(entity.start, entity.end, EntityType.DATE, 0.5)
                 case EntityType.PLACE | EntityType.ORGANISATION | EntityType.OTHER:
                     yield from _misjudged(text, entity)
+
+
+def _joined(text: str, entities: list[Span]) -> list[Span]:
+    """Neighbouring people that are the parts of one name, or a row of names, as one finding."""
+    joined: list[Span] = []
+    for entity in entities:
+        before = joined[-1] if joined else None
+        if before and entity.type is before.type is EntityType.PERSON:
+            count = len(text[before.start : entity.end].split())
+            if text[before.end : entity.start] == " " and (count < 4 or count > 5):
+                joined[-1] = replace(before, end=entity.end)
+                continue
+        joined.append(entity)
+    return joined
+
+
+def _unmarked(text: str) -> str:
+    """The text with marks of HTML and Markdown as blanks and commas, of equal length."""
+    return str(_MARKS.sub(lambda m: "," + " " * (len(m[0]) - 1), text))
 
 
 def _within(span: Span, ranges: list[tuple[int, int]]) -> bool:
@@ -89,10 +103,21 @@ def _people(text: str, entity: Span, *, recased: bool) -> Iterator[Span]:
     """The people in what the model took for one."""
     for start, end in _lines(text, entity.start, entity.end):
         for run in _RUN.finditer(text, start, end, timeout=SECONDS):
-            span = _grown(text, *_headless(text, *run.span()))
-            score = _score(text, *span, recased=recased)
-            if score:
-                yield Span(*span, EntityType.PERSON, score)
+            several = list(_apart(text, *headless(text, *run.span())))
+            for one, other in several:
+                first, last = _grown(text, one, other) if len(several) == 1 else (one, other)
+                if score := _score(text, first, last, recased=recased):
+                    yield Span(first, last, EntityType.PERSON, score)
+
+
+def _apart(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Six words or more without a particle are several people, two words each."""
+    found = [m.span() for m in _WORD.finditer(text, start, end)]
+    if len(found) < 6 or len(found) % 2 or any(text[s].islower() for s, _ in found):
+        yield start, end
+        return
+    for (first, _), (_, last) in zip(found[::2], found[1::2], strict=True):
+        yield first, last
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -102,27 +127,6 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield at, gap.start()
         at = gap.end()
     yield at, end
-
-
-def _headless(text: str, start: int, end: int) -> tuple[int, int]:
-    """Without titles and without words that stand before names: ``Customer``, ``Hi``."""
-    while match := _LEADING.match(text, start, end):
-        word = match[0].strip()
-        title = is_title(word) and not (is_ambiguous_title(word) and not word.endswith("."))
-        heading = is_label(word) or (
-            is_common_word(word)
-            and not is_given_name(word)
-            and _has_proper(text[match.end() : end])
-        )
-        if match.end() >= end or not (title or heading):
-            break
-        start = match.end()
-    return start, end
-
-
-def _has_proper(rest: str) -> bool:
-    parts = rest.split()
-    return len(parts) > 1 and any(proper(p) for p in parts)
 
 
 def _grown(text: str, start: int, end: int) -> tuple[int, int]:
@@ -151,15 +155,19 @@ def _score(text: str, start: int, end: int, *, recased: bool) -> float:
     single = " " not in text[start:end]
     if recased and single and not is_given_name(text[start:end]):
         return min(prior, 0.35)
-    return 0.0 if prior <= 0.15 else min(prior, 0.85)
+    if prior <= 0.15:
+        return 0.0
+    return min(prior, 0.85 if text.count(" ", start, end) < 4 else 0.5)
 
 
 def _misjudged(text: str, entity: Span) -> Iterator[Span]:
     """A place or organisation; a person where the words say so and nothing says otherwise."""
     found = text[entity.start : entity.end]
-    if entity.type is not EntityType.OTHER:
+    if entity.type is not EntityType.OTHER and _named_thing(found):
         yield Span(entity.start, entity.end, entity.type, 0.7)
     parts = found.split()
+    if len(parts) == 1 and _owns_something(text, entity):
+        yield Span(entity.start, _singular_end(text, entity), EntityType.PERSON, 0.6)
     if not 2 <= len(parts) <= 4 or not _RUN.fullmatch(found) or _ORGANISED.search(found):
         return
     if (
@@ -171,94 +179,35 @@ def _misjudged(text: str, entity: Span) -> Iterator[Span]:
         yield Span(entity.start, entity.end, EntityType.PERSON, 0.7)
 
 
-_ROLE = (
-    r"(?:customer|patient|client|employee|tenant|contact(?:[ ]person)?|owner|author|manager|"
-    r"applicant|(?:card|account|policy)?[ _-]?holder|guest|student|member|borrower|landlord|witness|"
-    r"spouse|partner|parent|guardian|beneficiary|signatory|recipient|sender|driver|candidate|"
-    r"caretaker|doctor|physician|gp|nurse|lawyer|solicitor|attorney|accountant|supervisor|"
-    r"line[ ]manager|reported[ ]by|prepared[ ]by|approved[ ]by|signed(?:[ ]by)?|written[ ]by|"
-    r"created[ ]by|assigned[ ]to|assignee|from|to|cc|bcc|attn|attention|emergency[ ]contact|"
-    r"next[ ]of[ ]kin|person|speaker|interviewer|interviewee|teacher|director|officer|agent)"
+def _named_thing(found: str) -> bool:
+    """No clause or bucket (H1, S3) and no currency."""
+    return sum(c.isalpha() for c in found) > 2 and found.strip() not in _CURRENCIES
+
+
+def _owns_something(text: str, entity: Span) -> bool:
+    """Whether a single unknown word owns what people own: ``Sorrel's flat``."""
+    word = text[entity.start : entity.end]
+    if not proper(word) or is_place(word) or word.isupper():
+        return False
+    return any(
+        match.start() >= 0
+        for match in _OWNED.finditer(text, entity.start, min(len(text), entity.end + 40))
+        if match.start() == entity.end or match.start() == entity.end - 2
+    )
+
+
+def _singular_end(text: str, entity: Span) -> int:
+    """Without the plural of a family whose name stands elsewhere in the text."""
+    word = text[entity.start : entity.end]
+    plural = word.endswith("s") and text[entity.end : entity.end + 1] in APOSTROPHE
+    known = plural and compiled(rf"\b{word[:-1]}\b").search(text)
+    return entity.end - 1 if known else entity.end
+
+
+_CURRENCIES = words("EUR USD GBP CHF NOK SEK DKK PLN JPY CNY AUD CAD")
+_OWNED = compiled(
+    r"['’]s?[ ](?:old[ ]|new[ ]|own[ ])?(?:flat|car|house|garage|phone|mother|father|wife|husband|"
+    r"partner|son|daughter|brother|sister|mail|email|e-mail|address|birthday|salary|contract|"
+    r"doctor|room|key|keys|report|lease|desk|laptop|account|passport|landlord|boss|manager|dog|"
+    r"cat|bike|family|parents|friend|neighbour|neighbor|office|claim|diagnosis|insurance|name)\b",
 )
-_KIND = (
-    r"(?:full|first|last|middle|given|family|maiden|sur|fore|legal|birth|display|"
-    rf"{_ROLE})(?:['’]s)?[ _-]?"
-)
-_QUOTE = r"[\"'*_]{0,3}"
-_JSON_VALUE = rf"\"\s*:\s*\"(?:{TITLE}\.?[ ])?(?P<v>{ANY_NAME})\""
-_TABLE = (
-    (rf"\b{TITLE}\b\.?[ ](?P<v>{NAME})", False, "titled"),
-    (r"\b(?:mr|mrs|ms|dr|prof)\b\.?[ ](?P<v>\p{Ll}{3,}(?:[ ]\p{Ll}{3,})?)(?=[\s.,;:!?'’]|$)", False, "lower"),
-    (rf"(?<![\p{{L}}])(?i:{_KIND}names?|surname|forename){_QUOTE}[ ]?[:=|\t][ ]?{_QUOTE}"
-     rf"(?:{TITLE}\.?[ ])?(?P<v>{NAME})(?![\p{{L}}\d@])", False, "named"),
-    (rf"(?<![\p{{L}}])(?i:name|{_ROLE}){_QUOTE}[ ]?[:=][ ]?{_QUOTE}"
-     rf"(?:{TITLE}\.?[ ])?(?P<v>{NAME})(?![\p{{L}}\d@])", False, "role"),
-    (rf"\"(?:{_KIND}name|surname|forename){_JSON_VALUE}", True, "named"),
-    (rf"\"(?:name|{_ROLE}){_JSON_VALUE}", True, "role"),
-    (rf"(?:^|(?<=[.!?\"“(]\s)|(?<=\n))\s*(?:Dear|Hi|Hello|Hey|Hallo)[ ](?:{TITLE}\.?[ ])?(?P<v>{NAME})"
-     r"(?=\s*[,!.:\n]|\s+and\b|$)", False, "role"),
-    (rf"(?i:regards|wishes|sincerely|faithfully|cheers|thanks|truly|respectfully|greetings)[,!.]?[ ]*"
-     rf"\r?\n\s*(?P<v>{NAME})[ ]*$", False, "role"),
-    (rf"\b(?:my|his|her|their|whose)[ ]name[ ](?:is|was)[ ](?:{TITLE}\.?[ ])?(?P<v>{ANY_NAME}?)"
-     r"(?=[.,;!?\n]|\s+(?:and|but|from|who|i)\b|$)", True, "named"),
-    (rf"\b(?:I[ ]am|I['’]m|this[ ]is|called|named|known[ ]as|née|nee)[ ](?P<v>{NAME})(?=[.,;!?\n]|[ ]|$)",
-     False, "role"),
-    (r"^\s*\[?(?:\d{4}-\d\d-\d\d[ T])?\d{1,2}:\d{2}(?::\d{2})?(?:[ ]?[AaPp][Mm])?\]?[ ]?[-–]?[ ]?<?"
-     r"(?P<v>[\p{L}][\p{L}'’.-]*(?:[ ][\p{L}][\p{L}'’.-]*){0,2})>?:[ ]", False, "role"),
-    (rf"(?P<v>{CAPITALISED}(?:[ ](?:{PARTICLE}[ ]){{0,2}}(?:{CAPITALISED}|{INITIALS})){{1,3}})"
-     r"[ ]?[-–,:|]?[ ]?[<(\[]?(?:mailto:)?(?=[\w.+-]+@[\w.-]+)", False, "role"),
-)  # fmt: skip
-_EVIDENCE = [(compiled(p, ignore_case=i), kind) for p, i, kind in _TABLE]
-_PAIR = compiled(
-    rf"(?<![\p{{L}}\d_@./\\-])(?P<given>\p{{Lu}}[\p{{L}}\p{{M}}]+)[ ](?:{INITIALS}[ ])?(?:{PARTICLE}[ ]){{0,2}}"
-    rf"(?P<family>{CAPITALISED})(?:,?[ ]{SUFFIX})?(?![\p{{L}}\d_@])"
-)
-
-
-def _evident(text: str) -> Iterator[Span]:
-    """People whom the text itself introduces as such."""
-    for pattern, kind in _EVIDENCE:
-        for match in pattern.finditer(text, timeout=SECONDS):
-            start, end = _headless(text, *match.span("v"))
-            if score := _JUDGES[kind](text[start:end]):
-                yield Span(start, end, EntityType.PERSON, score)
-    for match in _PAIR.finditer(text, overlapped=True, timeout=SECONDS):
-        if _paired(match):
-            yield Span(match.start(), match.end(), EntityType.PERSON, 0.7)
-
-
-def _paired(match: Any) -> bool:
-    """A known given name before a word that is nothing else."""
-    given, family = match["given"], match["family"]
-    known = is_given_name(given) and not is_common_word(given) and not is_place(given)
-    return known and proper(family) and not is_place(family) and not family.isupper()
-
-
-def _titled(name: str) -> float:
-    prior = credible(name)
-    return 0.95 if prior >= 0.5 else (0.6 if prior else 0.0)
-
-
-def _lower(name: str) -> float:
-    return 0.8 if proper(name.split()[0]) else 0.0
-
-
-def _named(name: str) -> float:
-    prior = credible(name)
-    if not prior or name.casefold() in ("see below", "not given", "not applicable"):
-        return 0.0
-    cased = any(c.isupper() for c in name)
-    return 0.92 if prior >= 0.5 or cased else 0.3
-
-
-def _role(name: str) -> float:
-    prior = credible(name)
-    return 0.85 if prior >= 0.5 else (0.3 if prior > 0.3 else 0.0)
-
-
-_JUDGES: dict[str, Callable[[str], float]] = {
-    "titled": _titled,
-    "lower": _lower,
-    "named": _named,
-    "role": _role,
-}

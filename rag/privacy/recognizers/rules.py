@@ -10,8 +10,9 @@ before and after the finding instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any, Protocol
 
 import regex
@@ -68,6 +69,16 @@ class RuleSet:
         self.name = name
         self._seconds = seconds
         self._rules = [(rule, _compiled(rule.pattern, rule.flags)) for rule in rules]
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with any pattern, score or word of the rules (not with a check's code)."""
+        told = [
+            replace(rule, check=None, near=frozenset(), never=frozenset())
+            for rule, _ in self._rules
+        ]
+        words = [sorted(rule.near | rule.never) for rule, _ in self._rules]
+        return sha256(repr((told, words)).encode()).hexdigest()
 
     def find(self, text: str) -> list[Span]:
         return [
@@ -135,7 +146,7 @@ def from_presidio(
     lift: float = 0.85,
     never: Iterable[str] = (),
 ) -> list[Rule]:
-    """The rules of a Presidio ``PatternRecognizer``: its patterns, scores, validation, invalidation.
+    """The rules of a Presidio ``PatternRecognizer``: patterns, scores and checks.
 
     A passed checksum lifts the score to ``lift`` at least: many numbers pass one by chance,
     so by default a word that says what it is has to be near as well.

@@ -30,7 +30,7 @@ _BLANK = words(
 )
 _JOIN = r"[\"'*_`]{0,3}\s?(?:[:=]{1,2}>?|\bis\b|\bwas\b)\s{0,3}"
 _LABEL_PASSWORD = r"(?:pass\s?word|passwd|pwd|passphrase|pass\s?code|passwort|kennwort|wachtwoord)"  # noqa: S105
-_LABEL_TOKEN = (
+_LABEL_KEY = (
     r"(?:api[\s_-]?(?:key|token|secret)|access[\s_-]?(?:key|token)(?:[\s_-]?id)?|secret[\s_-]?"
     r"(?:access[\s_-]?)?(?:key|token)?|client[\s_-]?secret|auth(?:entication)?[\s_-]?token|token|"
     r"private[\s_-]?key|recovery[\s_-]?(?:key|code)|licen[cs]e[\s_-]?key|session[\s_-]?(?:id|key)|"
@@ -74,7 +74,7 @@ def secret_rules() -> RuleSet:
             Rule(
                 "token",
                 _SECRET,
-                rf"(?<![A-Za-z]){_LABEL_TOKEN}{_JOIN}[\"'`*]{{0,2}}(?P<v>[^\s\"'`<>,;]{{6,512}})",
+                rf"(?<![A-Za-z]){_LABEL_KEY}{_JOIN}[\"'`*]{{0,2}}(?P<v>[^\s\"'`<>,;]{{6,512}})",
                 0.92,
                 _judge_token,
             ),
