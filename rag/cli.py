@@ -7,7 +7,8 @@ line with their code; a person's text is printed to the asker alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -41,7 +42,7 @@ def ingest(
     collection: Collection = "default",
 ) -> None:
     """Read, detect, cut, embed and store documents; unchanged ones are left alone."""
-    results = _run(_ingest(load_settings(), paths, collection))
+    results = _run(partial(_ingest, paths=paths, collection=collection))
     _print_ingested(results)
     if any(result.status == "failed" for result in results):
         raise typer.Exit(1)
@@ -76,7 +77,7 @@ def ask(
 
     from rag.show import show_result
 
-    show_result(out, question, _run(answer(load_settings())), outbound=show_outbound)
+    show_result(out, question, _run(answer), outbound=show_outbound)
 
 
 @app.command()
@@ -86,9 +87,12 @@ def serve(
 ) -> None:
     """Serve the HTTP API; prints its URL. Ready when GET /readyz says 200."""
     from api.serve import serve as run
+    from rag.engine import seal
 
     with _errors_as_lines():
-        run(load_settings(), host, port)
+        settings = load_settings()
+        seal(settings)
+        run(settings, host, port)
 
 
 @app.command()
@@ -96,7 +100,7 @@ def migrate() -> None:
     """Bring the database's schema up to date."""
     from rag.store import migrate_database
 
-    applied = _run(migrate_database(load_settings()))
+    applied = _run(migrate_database)
     out.print("\n".join(f"applied {name}" for name in applied) or "The schema is up to date.")
 
 
@@ -105,8 +109,10 @@ def purge() -> None:
     """Take deleted documents out of the database's files."""
     from rag.store import purge_database
 
-    _run(purge_database(load_settings()))
+    moved = _run(purge_database).log
     out.print("Deleted documents are gone from the data files.")
+    if not moved:
+        out.print("The write-ahead log could not be moved on: the server overwrites it in time.")
 
 
 @app.command()
@@ -114,10 +120,10 @@ def demo() -> None:
     """Ingest the sample folder, ask three questions, show what a model would be sent."""
     from rag.demo import run_demo
 
-    _run(run_demo(load_settings(), out))
+    _run(partial(run_demo, console=out))
 
 
-async def _ingest(settings: Settings, paths: list[Path], collection: str) -> list[Ingested]:
+async def _ingest(settings: Settings, *, paths: list[Path], collection: str) -> list[Ingested]:
     from rag.engine import Engine
     from rag.ingest.pipeline import find_files
     from rag.show import ingest_progress
@@ -143,9 +149,14 @@ def _print_ingested(results: list[Ingested]) -> None:
     out.print(f"{len(results)} documents: {summary or 'none entered'}; {chunks} chunks.")
 
 
-def _run(work: Coroutine[Any, Any, T]) -> T:
+def _run(work: Callable[[Settings], Coroutine[Any, Any, T]]) -> T:
+    """``work`` with the settings, in a process whose only way out is the guarded one."""
+    from rag.engine import seal
+
     with _errors_as_lines():
-        return asyncio.run(work)
+        settings = load_settings()
+        seal(settings)
+        return asyncio.run(work(settings))
 
 
 class _errors_as_lines:

@@ -11,12 +11,13 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from rag.errors import InvalidInput, Misconfigured, NotAllowed, TooLarge, UnknownName, VeilragError
-from rag.ports import Detector, DocumentStore, Embedder, Scorer
+from rag.ports import AliasIndex, Detector, DocumentStore, Embedder, Scorer
 from rag.settings import Settings
 from rag.types import (
     Document,
@@ -61,6 +62,26 @@ def refuse_tracing(settings: Settings) -> None:
                 f"{name} is set: traces would carry personal data out. Unset it, or set "
                 "VEILRAG_ALLOW_TRACING=true to allow it."
             )
+
+
+def seal(settings: Settings) -> None:
+    """Close every way out of this process but the guarded one, for good (I1).
+
+    For processes that are ours (the service, the command), before anything is opened;
+    a notebook or an application that imports the engine seals itself if it wants to.
+    """
+    from psycopg.conninfo import conninfo_to_dict
+
+    from rag.models.chat import OPENAI
+    from rag.models.seal import seal_process
+
+    outside = settings.has_model or settings.embeddings != "local"
+    url = settings.database_url
+    database = conninfo_to_dict(url.get_secret_value()).get("host") if url else None
+    seal_process(
+        [settings.openai_base_url or OPENAI] if outside else [],
+        names=str(database).split(",") if database else (),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +157,10 @@ class Engine:
         """What would leave if ``text`` were sent, by its own spans and the known forms."""
         if len(text) > self.settings.max_detect_chars:
             raise TooLarge("The text is too long.")
-        from rag.privacy.scope import Piece
+        from rag.privacy.protect import Piece
 
         aliases = await self.store.search_all(self.store.default_tenant)
-        scope = self._scope(aliases, policy)
+        scope = self._scope(aliases, self._policy(policy))
         [protected] = await scope.protect_detailed([Piece(text, await scope.detect(text))])
         return Preview(
             protected.text,
@@ -179,17 +200,19 @@ class Engine:
         policy: str | None,
         tenant: UUID | None,
     ) -> AskContext:
-        from rag.graphs.context import AskContext, Outbox, guard_of
+        from rag.graphs.context import AskContext, CountingGuard, Outbox
 
         child = named(self.retrievers, retriever, "retriever")
         search = await self.store.search(
             tenant or self.store.default_tenant, [collection], self.embedder.space
         )
-        scope = self._scope(search, policy)
+        in_force = self._policy(policy)
+        scope = self._scope(search, in_force)
         outbox = Outbox()
         return AskContext(
             scope=scope,
-            guard=guard_of(scope, outbox),
+            policy=in_force,
+            guard=CountingGuard(scope, outbox),
             outbox=outbox,
             search=search,
             embedder=self.embedder,
@@ -200,12 +223,12 @@ class Engine:
             context_chars=self.settings.context_chars,
         )
 
-    def _scope(self, aliases: Any, policy: str | None) -> Scope:
-        from rag.privacy.mapping import MemoryAllocator
+    def _scope(self, aliases: AliasIndex, policy: Policy) -> Scope:
+        from rag.privacy.allocation import MemoryAllocator
         from rag.privacy.scope import Scope
 
         return Scope(
-            policy=self._policy(policy),
+            policy=policy,
             detector=self.detector,
             aliases=aliases,
             allocator=MemoryAllocator(),
@@ -229,13 +252,15 @@ class Engine:
         """The ingestion pipeline, bound to a tenant's documents."""
         from rag.ingest.pipeline import Ingestor
 
+        owner = tenant or self.store.default_tenant
         return Ingestor(
             settings=self.settings,
             detector=self.detector,
             embedder=self.embedder,
-            store=self.documents(tenant),
+            store=self.store.documents(owner),
             hasher=self.hasher,
             policy=self.policy,
+            known=partial(self.store.search_all, owner),
         )
 
     def documents(self, tenant: UUID | None = None) -> DocumentStore:
@@ -296,7 +321,7 @@ async def _assemble(settings: Settings, stack: AsyncExitStack) -> Engine:
 
     policy = load_policy(settings.policy)
     store = await stack.enter_async_context(Store.open(settings))
-    detector = await asyncio.to_thread(PresidioDetector.open, settings.max_detect_chars)
+    detector = await asyncio.to_thread(PresidioDetector.open, max_chars=settings.max_detect_chars)
     embedder = await stack.enter_async_context(open_embedder(settings))
     chat = await stack.enter_async_context(open_chat(settings))
     return Engine(
@@ -320,8 +345,11 @@ def named(parts: Mapping[str, Any], name: str, kind: str) -> Any:
     return parts[name]
 
 
-class _TrustedGuard:
+class _Trusted:
     """Lets everything pass: every endpoint of the request is declared trusted."""
+
+    def guard(self, templates: frozenset[str] = frozenset()) -> _Trusted:
+        return self
 
     def check(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> None:
         return
@@ -329,11 +357,9 @@ class _TrustedGuard:
 
 def unguarded(context: AskContext) -> AskContext:
     """The same context for trusted endpoints only; calls are still counted."""
-    from dataclasses import replace
-
     from rag.graphs.context import CountingGuard
 
-    return replace(context, guard=CountingGuard(_TrustedGuard(), context.outbox))
+    return replace(context, guard=CountingGuard(_Trusted(), context.outbox))
 
 
 def _result(state: Mapping[str, Any], context: AskContext) -> Result:
@@ -349,7 +375,7 @@ def _result(state: Mapping[str, Any], context: AskContext) -> Result:
         top_similarity=max(similarities, default=None),
         warnings=tuple(state["warnings"]),
         privacy=Receipt(
-            policy=scope.policy.name,
+            policy=context.policy.name,
             entities=scope.entities(),
             outbound_calls=context.outbox.calls,
             unresolved=state["unresolved"],

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from rag.graphs.prompts import TEMPLATES
 from rag.ports import ChatModel, ChunkSearch, Embedder, OutboundGuard, Scorer
+from rag.privacy.policy import Policy
 from rag.privacy.scope import Scope
 from rag.types import Completion, Message
 
@@ -24,15 +25,21 @@ class Outbox:
     calls: int = 0
 
 
+class MakesGuards(Protocol):
+    """What gives the guard for the moment: the scope learns subjects as a request goes on."""
+
+    def guard(self, templates: frozenset[str] = ...) -> OutboundGuard: ...
+
+
 @dataclass(frozen=True, slots=True)
 class CountingGuard:
-    """The scope's guard; counts in the outbox what it let pass."""
+    """Asks for the guard at every check, and counts in the outbox what it let pass."""
 
-    inner: OutboundGuard
+    source: MakesGuards
     outbox: Outbox
 
     def check(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> None:
-        self.inner.check(method, url, headers, body)
+        self.source.guard(TEMPLATES).check(method, url, headers, body)
         self.outbox.calls += 1
 
 
@@ -41,6 +48,7 @@ class AskContext:
     """The runtime context of parent and child graphs."""
 
     scope: Scope
+    policy: Policy
     guard: OutboundGuard
     outbox: Outbox
     search: ChunkSearch
@@ -58,8 +66,3 @@ class AskContext:
         if self.chat is None:
             return None
         return await self.chat.complete(messages, self.guard)
-
-
-def guard_of(scope: Scope, outbox: Outbox) -> CountingGuard:
-    """The guard of a request: it refuses what the scope knows, our templates excepted."""
-    return CountingGuard(scope.guard(TEMPLATES), outbox)

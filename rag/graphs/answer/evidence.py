@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rag.graphs.answer.citations import excerpt
-from rag.privacy.scope import Piece
+from rag.privacy.protect import Piece
 from rag.types import Hit
 
 

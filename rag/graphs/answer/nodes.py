@@ -23,7 +23,7 @@ from rag.graphs.context import AskContext
 from rag.graphs.prompts import answer_messages, rewrite_messages
 from rag.graphs.retriever.fusion import best_rank
 from rag.privacy.links import inert
-from rag.privacy.scope import Piece
+from rag.privacy.protect import Piece
 from rag.types import Hit, ScoreCase
 
 
@@ -118,7 +118,7 @@ async def synthesize(state: AnswerState, runtime: Runtime[AskContext]) -> dict[s
     if completion is not None:
         found = await context.scope.detect(restored.text)
         invented = unsourced_values(
-            restored.text, context.scope.policy.select(found), [state["question"], *sources]
+            restored.text, context.policy.select(found), [state["question"], *sources]
         )
     return {
         "answer": inert(restored.text, sources),
@@ -138,4 +138,4 @@ async def evaluate(state: AnswerState, runtime: Runtime[AskContext]) -> dict[str
         answer=state["protected_answer"],
         contexts=tuple(state["contexts"]),
     )
-    return {"eval_score": await runtime.context.scorer.score(case)}
+    return {"eval_score": await runtime.context.scorer.score(case, runtime.context.guard)}

@@ -13,7 +13,7 @@ from rag.graphs.context import AskContext
 Node = Callable[[AnswerState, Runtime[AskContext]], Awaitable[dict[str, Any]]]
 
 
-def visited(name: str, node: Node) -> Node:
+def visited(name: str, node: Node) -> Any:
     """``node``, recording its visit under ``name``."""
 
     async def visit(state: AnswerState, runtime: Runtime[AskContext]) -> dict[str, Any]:
