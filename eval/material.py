@@ -7,6 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rag.ingest.files import File
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,14 +18,14 @@ class Material:
     """Files to ingest and questions to ask of them."""
 
     name: str
-    files: tuple[Path, ...]
+    files: tuple[File, ...]
     questions: tuple[str, ...]
 
 
 @contextmanager
 def open_material(data: Path | None, questions: Path | None) -> Iterator[Material]:
     """The samples, or ``data`` with the lines of ``questions``."""
-    from rag.ingest.pipeline import find_files
+    from rag.ingest.files import find_files
 
     if data is not None:
         if questions is None:

@@ -33,6 +33,7 @@ MOST_MEGABYTES = 1_200.0
 FLAT = 0.05
 """From the 200th request on, memory grows by less than this share."""
 SETTLED = 200
+MOST_BYTES = 50_000_000
 SERVE = "import sys; from rag.cli import main; sys.exit(main())"
 
 
@@ -161,11 +162,11 @@ def ask_all(
 def ingest(service: Service, material: Material) -> int:
     """Upload every file; the number of documents that entered."""
     entered = 0
-    for path in material.files:
-        kind = f'form-data; name="file"; filename="{path.name}"'
+    for file in material.files:
+        kind = f'form-data; name="file"; filename="{file.source}"'
         boundary = "veilrag-bench-boundary"
         parts = [
-            f"--{boundary}\r\nContent-Disposition: {kind}\r\n\r\n".encode() + path.read_bytes(),
+            f"--{boundary}\r\nContent-Disposition: {kind}\r\n\r\n".encode() + file.read(MOST_BYTES),
             f"--{boundary}\r\nContent-Disposition: form-data; "
             'name="collection"\r\n\r\nbench'.encode(),
             f"--{boundary}--\r\n".encode(),

@@ -85,15 +85,17 @@ class _NoAliases:
 
 async def open_scope(settings: Settings) -> Scope:
     """A scope of one case, without a database. Raises ``DetectorFailed`` kinds."""
+    from rag.privacy.allocation import MemoryAllocator
     from rag.privacy.detect import PresidioDetector
     from rag.privacy.forms import FormHasher
-    from rag.privacy.mapping import MemoryAllocator
     from rag.privacy.policy import load_policy
     from rag.privacy.scope import Scope
 
     return Scope(
         policy=load_policy(settings.policy),
-        detector=await asyncio.to_thread(PresidioDetector.open, settings.max_detect_chars),
+        detector=await asyncio.to_thread(
+            PresidioDetector.open, max_chars=settings.max_detect_chars
+        ),
         aliases=_NoAliases(),
         allocator=MemoryAllocator(),
         hasher=FormHasher(secrets.token_bytes(32)),
@@ -103,7 +105,7 @@ async def open_scope(settings: Settings) -> Scope:
 
 async def protect_case(case: ScoreCase, scope: Scope) -> ScoreCase:
     """The same case with placeholders, one subject being one over all its texts (I3, I7)."""
-    from rag.privacy.scope import Piece
+    from rag.privacy.protect import Piece
 
     texts = [case.question, case.answer, *case.contexts, *filter(None, [case.reference])]
     pieces = [Piece(text, await scope.detect(text)) for text in texts]

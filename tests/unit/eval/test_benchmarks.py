@@ -115,6 +115,5 @@ def test_children_of_children_are_found() -> None:
 
 def test_data_without_questions_is_refused(tmp_path: Path) -> None:
     """A folder alone cannot be asked."""
-    pytest.importorskip("rag.ingest.pipeline")
     with pytest.raises(SystemExit, match="--questions"):
         main(["ask", "--data", str(tmp_path)])
