@@ -140,17 +140,19 @@ def _from_json(text: str) -> Iterator[str]:
         if strings and strings != [text]:
             yield from strings
             yield "\n".join(strings)
-            yield "".join(strings)
+            # a value that was cut into parts, beside keys of its own
+            yield "".join(_strings(value, keys=False))
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _strings(value: Any, keys: bool = True) -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield str(key)
-            yield from _strings(inner)
+            if keys:
+                yield str(key)
+            yield from _strings(inner, keys)
     elif isinstance(value, list):
         for inner in value:
-            yield from _strings(inner)
+            yield from _strings(inner, keys)
     elif value is not None:
         yield str(value)
 
