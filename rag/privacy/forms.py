@@ -10,12 +10,14 @@ on it. Names are read in ``names``.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from rag.privacy.lexicon import words as vocabulary
 from rag.privacy.names import WEAK_LETTERS, is_weak_word, parse_name
-from rag.privacy.shadow import plain, shadow
+from rag.privacy.shadow import WORD, plain, shadow
 from rag.types import Alias, EntityType, Span
 
 COMPACT = frozenset(
@@ -33,20 +35,12 @@ COMPACT = frozenset(
 
 NAMES_OF_THINGS = frozenset({EntityType.PLACE, EntityType.ORGANISATION})
 
-_MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
-_INDIC = "\u0900-\u0dff"
-_UNSPACED = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(
-    rf"[{_UNSPACED}]|[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_MARKS}{_INDIC}])*", re.UNICODE
-)
-"""A run of letters and digits; in scripts written without spaces, one letter."""
-
 _RUN = re.compile(r"\S+")
 _NUMBER_GAP = re.compile(r"[\s().\-/+:,_]{0,4}")
 _MOST_NUMBER_WORDS = 10
 _MOST_RUN_WORDS = 16
 _LINE = re.compile(r"[\n,;]+")
-_UNIT_WORDS = frozenset("flat apt apartment unit room suite floor no box po etage".split())
+_UNIT_WORDS = vocabulary("flat apt apartment unit room suite floor no box po etage")
 """A part of an address that begins so tells nothing without the rest."""
 
 
@@ -90,7 +84,7 @@ def read_words(text: str) -> Words:
     keys: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
-    for match in _WORD.finditer(cast.text):
+    for match in WORD.finditer(cast.text):
         start, end = cast.original(match.start(), match.end())
         keys.append(plain(match.group()))
         starts.append(start)
@@ -174,9 +168,9 @@ def _secret_lines(original: str) -> Iterator[Form]:
             yield Form(line.strip(), words_key(line), derived=True)
 
 
-_TWO_DIGIT_CODES = frozenset(
+_TWO_DIGIT_CODES = vocabulary(
     """20 27 30 31 32 33 34 36 39 40 41 43 44 45 46 47 48 49 51 52 53 54 55 56 57 58 60 61 62 63
-    64 65 66 81 82 84 86 90 91 92 93 94 95 98""".split()
+    64 65 66 81 82 84 86 90 91 92 93 94 95 98"""
 )
 _EXTENSION = re.compile(r"(?i)(?:ext|x|#)\.?\s*\d{1,6}\s*$")
 _TRUNK = re.compile(r"\(\s*0\s*\)")
@@ -300,22 +294,31 @@ class FormHasher:
 def aliases_of(spans: Iterable[Span], surface: str, hasher: FormHasher) -> list[Alias]:
     """Every form of every span of a document, hashed for the index; no text.
 
-    A form of one word that this document also uses as a place or an organisation is weak.
+    A form of one word that this document uses at least as often for a place or an
+    organisation as in a person's name is weak.
     """
     spans = list(spans)
-    things = {
-        words_key(surface[span.start : span.end]) for span in spans if span.type in NAMES_OF_THINGS
-    }
+    things = Counter(words_key(_text(s, surface)) for s in spans if s.type in NAMES_OF_THINGS)
+    people = Counter(
+        word
+        for span in spans
+        if span.type is EntityType.PERSON
+        for word in set(words_key(_text(span, surface)).split())
+    )
     weak: dict[tuple[EntityType, str, bool], bool] = {}
-    for type, original in {(span.type, surface[span.start : span.end]) for span in spans}:
-        for form in forms_of(type, original):
-            named_thing = type is EntityType.PERSON and " " not in form.key and form.key in things
-            slot = (type, form.key, form.compact)
-            weak[slot] = weak.get(slot, True) and (form.weak or named_thing)
+    for kind, original in {(span.type, _text(span, surface)) for span in spans}:
+        for form in forms_of(kind, original):
+            thing = kind is EntityType.PERSON and things[form.key] >= max(people[form.key], 1)
+            slot = (kind, form.key, form.compact)
+            weak[slot] = weak.get(slot, True) and (form.weak or thing)
     return [
-        _alias(type, key, compact, is_weak, hasher)
-        for (type, key, compact), is_weak in sorted(weak.items())
+        _alias(kind, key, compact, is_weak, hasher)
+        for (kind, key, compact), is_weak in sorted(weak.items())
     ]
+
+
+def _text(span: Span, surface: str) -> str:
+    return surface[span.start : span.end]
 
 
 def _alias(type: EntityType, key: str, compact: bool, weak: bool, hasher: FormHasher) -> Alias:

@@ -12,29 +12,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from rag.privacy.shadow import plain, shadow
+from rag.privacy.lexicon import is_common_word, is_place, is_title, words
+from rag.privacy.shadow import WORD, plain, shadow
 
 WEAK_LETTERS = 4
 """A form of fewer letters or digits proves nothing alone."""
 
-_FEMALE = frozenset(
-    "ms mrs miss madam madame frau fru mme mlle señora sra doña signora lady".split()
-)
-_MALE = frozenset("mr mister sir herr hr dhr monsieur señor sr signor lord".split())
-_SUFFIXES = frozenset("jr sr jnr snr ii iii iv phd md esq qc kc mba dds junior senior".split())
-_PARTICLES = frozenset(
+_FEMALE = words("ms mrs miss madam madame frau fru mme mlle senora sra dona signora lady")
+_MALE = words("mr mister sir herr hr dhr monsieur senor sr signor lord")
+_SUFFIXES = words("jr sr jnr snr ii iii iv phd md esq qc kc mba dds junior senior")
+_PARTICLES = words(
     """van von der den de del della di da das do dos du des la le el al bin ibn ben bint ter ten
-    te zu zur zum af av e y i née nee abu ap mac o d l""".split()
+    te zu zur zum af av e y i nee abu ap mac o d l"""
 )
 _SPACED_HYPHEN = re.compile(r"\s+[-\u2010-\u2015]\s+")
-_WORD = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae"})
 
 
 def is_weak_word(word: str) -> bool:
     """Whether one plain word alone is no name for certain: short, common, a place."""
-    from rag.privacy.lexicon import is_common_word, is_place
-
     return len(word) < WEAK_LETTERS or is_common_word(word) or is_place(word)
 
 
@@ -122,7 +118,7 @@ class PersonName:
         if len(key) < WEAK_LETTERS:
             return False
         return any(
-            key in unit.key.split()[1:] or key == f"{unit.key}s" or key == f"{unit.key}es"
+            key in unit.key.split()[1:] or key in (f"{unit.key}s", f"{unit.key}es")
             for unit in full.units
             if not unit.initial
         )
@@ -214,12 +210,10 @@ def _uninverted(text: str) -> str:
 
 
 def _keys(token: str) -> list[str]:
-    return [plain(word) for word in _WORD.findall(shadow(token).text)]
+    return [plain(word) for word in WORD.findall(shadow(token).text)]
 
 
 def _is_title(keys: list[str]) -> bool:
-    from rag.privacy.lexicon import is_title
-
     return len(keys) == 1 and is_title(keys[0])
 
 
@@ -237,10 +231,10 @@ def _units(tokens: list[tuple[str, list[str]]]) -> Iterator[Unit]:
             particles.append(keys[0])
             written.append(token)
             continue
-        if len(keys) > 1 and all(len(key) == 1 for key in keys):  # "M.R."
+        if len(keys) > 1 and all(len(key) == 1 and key.isascii() for key in keys):  # "M.R."
             yield from (Unit(key, key.upper(), accented=key) for key in keys)
             continue
-        accented = " ".join(_WORD.findall(shadow(token).text))
+        accented = " ".join(WORD.findall(shadow(token).text))
         text = " ".join([*written, token.strip(".,;:\"'()[]")])
         yield Unit(" ".join(keys), text, " ".join(particles), accented)
         particles, written = [], []

@@ -23,6 +23,13 @@ _IGNORABLE = re.compile(
 """Default-ignorable code points and control characters: invisible, so never part of a name."""
 
 _LOOKALIKE_SCRIPTS = re.compile("[\u0370-\u03ff\u0400-\u052f\u0531-\u0587\u13a0-\u13f5]")
+_MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
+_INDIC = "\u0900-\u0dff"
+_UNSPACED = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+WORD = re.compile(
+    rf"[{_UNSPACED}]|[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_MARKS}{_INDIC}])*", re.UNICODE
+)
+"""A run of letters and digits; in scripts written without spaces, one letter."""
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2e3a\u2e3b\ufe58\u058a"
@@ -177,4 +184,4 @@ _ASCII = {
     ord("`"): "'",
 }
 
-_CASTS = _Casts({code: char for code, char in enumerate(map(chr, range(0x80)))} | _ASCII)
+_CASTS = _Casts(dict(enumerate(map(chr, range(0x80)))) | _ASCII)

@@ -1,0 +1,299 @@
+"""A scope: one request's or one thread's mapping, with all that is done by it (I8).
+
+Everything is bound to the instance; nothing is kept in a module. Whatever fails here
+fails closed: no text is returned that was not protected whole (I2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from rag.errors import DetectorFailed, Unavailable
+from rag.ports import AliasIndex, Allocator, Detector
+from rag.privacy.forms import (
+    FormHasher,
+    Group,
+    Words,
+    groups_at,
+    long_runs,
+    numbers,
+    read_words,
+)
+from rag.privacy.guard import Guard
+from rag.privacy.mapping import Mention, Subject, Subjects
+from rag.privacy.policy import Policy
+from rag.privacy.protect import (
+    Found,
+    KnownForms,
+    Piece,
+    disjoint,
+    from_spans,
+    search,
+    titled,
+    widened,
+    write_out,
+)
+from rag.privacy.restore import Places, Restored, Restorer
+from rag.privacy.shapes import DEFAULT_SHAPE, LOOKALIKE, SHAPES, Finder, Shape, new_nonce
+from rag.types import Alias, EntityType, Span
+
+_TYPE_WORDS = {
+    "PERSON": "a person",
+    "EMAIL": "an e-mail address",
+    "PHONE": "a phone number",
+    "ADDRESS": "an address",
+    "PLACE": "a place",
+    "ORGANISATION": "an organisation",
+    "DATE": "a date",
+    "ACCOUNT": "an account",
+    "ID": "a number",
+    "SECRET": "a secret",
+    "NETWORK": "a network address",
+    "LINK": "a link",
+}
+
+
+class Scope:
+    """Protects and restores the texts of one request or thread."""
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        detector: Detector,
+        aliases: AliasIndex,
+        allocator: Allocator,
+        hasher: FormHasher,
+        detect_timeout: float,
+        nonce: str | None = None,
+        shape: Shape = SHAPES[DEFAULT_SHAPE],
+    ) -> None:
+        self._policy, self._detector, self._aliases = policy, detector, aliases
+        self._hasher, self._detect_timeout = hasher, detect_timeout
+        self._nonce = nonce or new_nonce()
+        self._shape = shape
+        self._finder = Finder(shape, self._nonce)
+        self._subjects = Subjects(shape, self._nonce, allocator)
+        self._places = Places()
+        self._restorer = Restorer(self._subjects, self._places, self._finder)
+        self._literals: set[str] = set()
+        self._released: set[str] = set()
+        self._strict = False
+        self._hashes: dict[str, int] = {}
+        self._lock = asyncio.Lock()
+
+    @property
+    def policy_name(self) -> str:
+        return self._policy.name
+
+    @property
+    def nonce(self) -> str:
+        """What makes this scope's placeholders its own; a thread keeps it."""
+        return self._nonce
+
+    async def detect(self, text: str) -> tuple[Span, ...]:
+        """Spans of all types in ``text``, found in a worker thread.
+
+        Raises ``DetectorFailed`` when the detector fails or takes too long, ``TooLarge``.
+        """
+        try:
+            async with asyncio.timeout(self._detect_timeout):
+                spans = await asyncio.to_thread(self._detector.detect, text)
+        except TimeoutError:
+            raise DetectorFailed("The detector did not answer in time.") from None
+        if any(not 0 <= span.start < span.end <= len(text) for span in spans):
+            raise DetectorFailed("The detector named a place outside of the text.")
+        return tuple(spans)
+
+    async def protect(self, pieces: Sequence[Piece]) -> list[str]:
+        """The protected text of each piece, in their order.
+
+        Pieces are raw text, never text that was protected already. All pieces of one call
+        are linked together; pass everything that leaves in one request, so that what one
+        piece gives away is protected in all of them.
+        """
+        async with self._lock:
+            read = [read_words(piece.text) for piece in pieces]
+            taken = [self._given(piece) for piece in pieces]
+            released = self._search(pieces, read, taken)
+            if await self._add_known_elsewhere(pieces, read, taken):
+                released |= self._search(pieces, read, taken)
+            return await self._write(pieces, taken, released)
+
+    def _search(
+        self, pieces: Sequence[Piece], read: Sequence[Words], taken: list[list[Found]]
+    ) -> frozenset[str]:
+        """Add every known form of every piece to ``taken``; the weak keys that were let through."""
+        known = self._known_forms(pieces, taken)
+        released: frozenset[str] = frozenset()
+        for n, piece in enumerate(pieces):
+            finding = search(piece, read[n], known, taken[n])
+            taken[n] = disjoint([*taken[n], *finding.found])
+            released |= finding.released
+        return released
+
+    def _given(self, piece: Piece) -> list[Found]:
+        """What the spans name, and literal text that looks like one of our placeholders."""
+        literals = [
+            Found(token.start, token.end, EntityType.OTHER, literal=True)
+            for token in self._finder.find(piece.text)
+        ]
+        return from_spans(piece.text, self._policy.select(piece.spans), literals)
+
+    def _known_forms(self, pieces: Sequence[Piece], taken: Sequence[list[Found]]) -> KnownForms:
+        """Every form of every subject of the scope and of these pieces."""
+        originals = {
+            (one.type, piece.text[one.start : one.end])
+            for piece, found in zip(pieces, taken, strict=True)
+            for one in found
+            if not one.literal
+        }
+        originals |= {(s.type, text) for s in self._subjects for text in s.originals}
+        return KnownForms(
+            (kind, form)
+            for kind, text in sorted(originals)
+            for form in self._subjects.forms(kind, text)
+        )
+
+    async def _add_known_elsewhere(
+        self, pieces: Sequence[Piece], read: Sequence[Words], taken: list[list[Found]]
+    ) -> bool:
+        """Forms known to the readable collections: first words, then whole groups.
+
+        Whether there were any.
+        """
+        firsts = {key for words in read for key in words.keys}
+        counted = [list(numbers(p.text, w)) for p, w in zip(pieces, read, strict=True)]
+        firsts |= {group.key for groups in counted for group in groups}
+        if not firsts:
+            return False
+        hashes = await self._aliases.known_first(sorted({self._hash(key) for key in firsts}))
+        begun = {key for key in firsts if self._hash(key) in hashes}
+        if not begun:
+            return False
+        candidates = [
+            _candidates(piece.text, words, groups, begun)
+            for piece, words, groups in zip(pieces, read, counted, strict=True)
+        ]
+        wanted = {self._hash(group.key) for groups in candidates for group in groups}
+        known: dict[int, list[Alias]] = {}
+        for alias in await self._aliases.known_forms(sorted(wanted)):
+            if alias.type in self._policy.protect:
+                known.setdefault(alias.form, []).append(alias)
+        found = [
+            self._of_aliases(*one, known) for one in zip(pieces, candidates, taken, strict=True)
+        ]
+        for n, more in enumerate(found):
+            taken[n] += more
+        return any(found)
+
+    def _of_aliases(
+        self,
+        piece: Piece,
+        candidates: Sequence[Group],
+        taken: Sequence[Found],
+        known: Mapping[int, list[Alias]],
+    ) -> list[Found]:
+        """Longest groups first; a weak form only behind a title."""
+        found: list[Found] = []
+        for group in sorted(candidates, key=lambda g: g.start - g.end):
+            aliases = known.get(self._hash(group.key), ())
+            alias = next((a for a in aliases if not a.weak), aliases[0] if aliases else None)
+            if alias is None or any(
+                one.start < group.end and group.start < one.end for one in (*taken, *found)
+            ):
+                continue
+            if not alias.weak or titled(piece.text, group.start):
+                found.append(Found(group.start, group.end, alias.type))
+        return found
+
+    def _hash(self, key: str) -> int:
+        if key not in self._hashes:
+            self._hashes[key] = self._hasher.hash(key)
+        return self._hashes[key]
+
+    async def _write(
+        self, pieces: Sequence[Piece], taken: Sequence[Sequence[Found]], released: frozenset[str]
+    ) -> list[str]:
+        if self._shape.bare:
+            taken = [
+                disjoint(widened(piece.text, one) for one in found)
+                for piece, found in zip(pieces, taken, strict=True)
+            ]
+        mentions = [
+            [(one, Mention(one.type, p.text[one.start : one.end], one.literal)) for one in found]
+            for p, found in zip(pieces, taken, strict=True)
+        ]
+        linked = await self._subjects.link(m for found in mentions for _, m in found)
+        self._released |= released
+        return [
+            self._write_piece(piece, [(one, linked[m]) for one, m in found])
+            for piece, found in zip(pieces, mentions, strict=True)
+        ]
+
+    def _write_piece(self, piece: Piece, named: Sequence[tuple[Found, Subject]]) -> str:
+        protected, placed = write_out(piece.text, [(one, s.placeholder) for one, s in named])
+        self._literals.update(match.group() for match in LOOKALIKE.finditer(piece.text))
+        expected = [(start, start + len(name)) for start, name, _ in placed]
+        if not self._strict:
+            self._strict = expected != self._tokens(protected, strict=False)
+        if self._strict and expected != self._tokens(protected, strict=True):
+            raise Unavailable("A text cannot be protected so that it can be restored.")
+        self._places.record(protected, placed)
+        return protected
+
+    def _tokens(self, text: str, *, strict: bool) -> list[tuple[int, int]]:
+        return [(token.start, token.end) for token in self._finder.find(text, strict=strict)]
+
+    def restore(self, text: str) -> Restored:
+        """Originals for this scope's placeholders; whatever else looks like one is reported."""
+        return self._restorer.restore(text, strict=self._strict, literals=frozenset(self._literals))
+
+    def knows(self, text: str) -> bool:
+        """Whether every token of ``text`` that looks like a placeholder can be restored."""
+        return self._restorer.knows(text, strict=self._strict, literals=frozenset(self._literals))
+
+    def type_words(self, protected: str) -> str:
+        """``protected`` with "a person" and the like for placeholders, for a remote embedder."""
+        parts, at = [], 0
+        for token in self._finder.find(protected, strict=self._strict):
+            parts += [protected[at : token.start], _TYPE_WORDS[token.type], token.suffix]
+            at = token.end
+        return "".join([*parts, protected[at:]])
+
+    def guard(self, templates: frozenset[str] = frozenset()) -> Guard:
+        """A guard that knows all subjects of this scope, as they are now."""
+        return Guard(
+            originals=[
+                (subject.type, text)
+                for subject in self._subjects
+                for text in subject.originals
+                if text not in self._literals
+            ],
+            released=frozenset(self._released),
+            placeholders=frozenset(subject.placeholder for subject in self._subjects),
+            templates=templates,
+        )
+
+    def masked(self) -> Mapping[str, str]:
+        """Each placeholder with its original masked: first letter and length. Read-only."""
+        return MappingProxyType(
+            {s.placeholder: f"{s.fullest[:1]}••• ({len(s.fullest)})" for s in self._subjects}
+        )
+
+    def entities(self) -> dict[str, int]:
+        """How many subjects of each type are protected so far."""
+        return dict(Counter(str(subject.type) for subject in self._subjects))
+
+
+def _candidates(text: str, words: Words, counted: Sequence[Group], begun: set[str]) -> list[Group]:
+    """Groups whose first word begins some known form."""
+    found = [group for group in counted if group.key in begun]
+    for at, key in enumerate(words.keys):
+        if key in begun:
+            found += groups_at(words, at)
+    found += [group for group in long_runs(text, words) if group.first_key in begun]
+    return found
