@@ -24,6 +24,8 @@ FORBIDDEN = {
     "a registry host": re.compile(
         "|".join(["pypi" + r"\.org", "files\\.python" + "hosted", "(?<!no-emit-)index" + "-url"])
     ),
+    "a link to somebody's report": re.compile(r"github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/\d"),
+    "an unfinished mark": re.compile("|".join(["TO" + "DO", "FIX" + "ME"])),
     "a conflict marker": re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE),
 }
 
