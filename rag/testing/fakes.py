@@ -120,7 +120,9 @@ class FixedScorer:
         self._scores = scores or {"faithfulness": Score(1.0)}
         self.cases: list[ScoreCase] = []
 
-    async def score(self, case: ScoreCase) -> Mapping[str, Score]:
+    async def score(
+        self, case: ScoreCase, guard: OutboundGuard | None = None
+    ) -> Mapping[str, Score]:
         self.cases.append(case)
         return dict(self._scores)
 
