@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from rag.errors import Malformed, UnsupportedFormat
+from rag.errors import Encrypted, Malformed, UnsupportedFormat
 
 
 class Format(StrEnum):
@@ -52,27 +52,34 @@ MEDIA_TYPES = {
     "application/x-ndjson": Format.JSON_LINES,
     "application/pdf": Format.PDF,
 }
-_BINARY = (
-    b"PK\x03\x04", b"PK\x05\x06", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"\xff\xd8\xff",
-    b"\x89PNG\r\n", b"GIF8", b"II*\x00", b"MM\x00*", b"RIFF", b"\x1f\x8b", b"BZh", b"\xfd7zXZ",
-    b"7z\xbc\xaf", b"Rar!", b"\x7fELF", b"MZ\x90", b"{\\rtf", b"SQLite format 3", b"\x28\xb5\x2f\xfd",
-)  # fmt: skip
+_BINARY = re.compile(
+    rb"PK\x03\x04|PK\x05\x06|\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|\xff\xd8\xff|\x89PNG\r\n|GIF8[79]a"
+    rb"|II\*\x00|MM\x00\*|RIFF.{4}(?:WAVE|WEBP|AVI )|\x1f\x8b|BZh[1-9]1AY|\xfd7zXZ|7z\xbc\xaf"
+    rb"|Rar!\x1a|\x7fELF|MZ.\x00|\{\\rtf|SQLite format 3\x00|\x28\xb5\x2f\xfd",
+    re.S,
+)
+_COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ZIPPED_OFFICE = (".docx", ".xlsx", ".pptx")
 _PDF_HEADER = b"%PDF-"
 _HTML_START = re.compile(
-    rb"(?:<\?xml[^>]{0,200}>|<!--.{0,2000}?-->|\s)*<(?:!doctype\s+html|html)\b", re.I | re.S
+    rb"(?:<\?xml[^>]{0,200}>|<!--.{0,2000}?-->|\s)*+<(?:!doctype\s+html|html)\b", re.I | re.S
 )
 _ENDING = re.compile(r"\.([A-Za-z0-9]{1,10})$")
 
 
 def find_format(name: str, data: bytes, media_type: str | None = None) -> Format:
-    """The format of ``data``. Raises ``UnsupportedFormat``, or ``Malformed`` for a false PDF."""
+    """The format of ``data``. Raises ``UnsupportedFormat``, ``Encrypted``, or
+    ``Malformed`` for a false PDF.
+    """
     named = _named_format(name, media_type)
     head = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if head.startswith(_PDF_HEADER) or (named is Format.PDF and _PDF_HEADER in data[:1024]):
         return Format.PDF
     if named is Format.PDF:
         raise Malformed("The document is no PDF, though its name says so.")
-    if head.startswith(_BINARY):
+    if data.startswith(_COMPOUND_FILE) and name.lower().endswith(_ZIPPED_OFFICE):
+        raise Encrypted  # an encrypted package is kept in a compound file, a plain one in a zip
+    if _BINARY.match(data):
         raise UnsupportedFormat
     if _HTML_START.match(head):
         return Format.HTML

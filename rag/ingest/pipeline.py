@@ -195,14 +195,14 @@ class Ingestor:
         if self._embedder.trusted:
             outbound = [text.text for text in texts]
         else:
-            from rag.privacy.scope import Piece
+            from rag.privacy.protect import Piece
 
             protected = await scope.protect([Piece(text.text, text.spans) for text in texts])
             outbound = [scope.type_words(text) for text in protected]
         return await self._embedder.embed(outbound, scope.guard())
 
     def _scope(self, known: AliasIndex) -> Scope:
-        from rag.privacy.mapping import MemoryAllocator
+        from rag.privacy.allocation import MemoryAllocator
         from rag.privacy.scope import Scope
 
         return Scope(

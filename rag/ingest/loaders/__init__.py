@@ -76,16 +76,16 @@ def _read(format: Format, data: bytes, limits: Limits) -> Read:
         return read_pdf(data, limits)
     declared = declared_charset(data) if format is Format.HTML else None
     text = clean(decode(data, declared))
-    match format:
-        case Format.HTML:
-            return read_html(text, limits)
-        case Format.MARKDOWN:
-            return read_markdown(text)
-        case Format.CSV:
-            return read_csv(text, limits)
-        case Format.JSON:
-            return read_json(text, limits)
-        case Format.JSON_LINES:
-            return read_json_lines(text, limits)
-        case _:
-            return Read(text)
+    if format is Format.MARKDOWN:
+        return read_markdown(text)
+    if read := _WITH_LIMITS.get(format):
+        return read(text, limits)
+    return Read(text)
+
+
+_WITH_LIMITS = {
+    Format.HTML: read_html,
+    Format.CSV: read_csv,
+    Format.JSON: read_json,
+    Format.JSON_LINES: read_json_lines,
+}

@@ -7,27 +7,19 @@ fetched. Walks without recursion, over a tree whose depth was checked before it 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from rag.errors import Malformed, TooLarge
+from rag.errors import Malformed
 from rag.ingest.headings import Heading, sections_of
 from rag.ingest.limits import BoundedText, Limits
+from rag.ingest.loaders.html_shape import admit_shape
 from rag.ingest.loaders.read import Read
 
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.I)
 _XML_ENCODING = re.compile(
     rb"""<\?xml[^>]{0,100}?encoding\s*=\s*["']([A-Za-z0-9_.-]{2,40})""", re.I
 )
-
-_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,20})\b[^>]{0,10000}?(/?)>")
-_FLAT = frozenset({
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param",
-    "source", "track", "wbr", "p", "li", "option", "optgroup", "tr", "td", "th", "dt", "dd",
-    "thead", "tbody", "tfoot", "colgroup", "rt", "rp",
-})  # fmt: skip
-"""Void elements, and those that the next of their kind closes."""
 
 _UNSEEN = frozenset({
     "script", "style", "template", "noscript", "head", "iframe", "object", "embed", "canvas",
@@ -66,7 +58,7 @@ def declared_charset(data: bytes) -> str | None:
 def read_html(text: str, limits: Limits) -> Read:
     """The visible text. Raises ``TooLarge``, ``Malformed``."""
     limits.admit_source_text(text)
-    _admit_depth(text, limits.tags)
+    admit_shape(text, limits.tags)
     # not needed for other formats
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
@@ -79,23 +71,6 @@ def read_html(text: str, limits: Limits) -> Read:
     if body is not None:
         _walk(body, page)
     return Read(page.whole(), sections_of(page.headings), _metadata(tree), _language(tree))
-
-
-def _admit_depth(text: str, most: int) -> None:
-    open_tags: Counter[str] = Counter()
-    depth = 0
-    for closing, tag, closed in (match.groups() for match in _TAG.finditer(text)):
-        name = tag.lower()
-        if name in _FLAT or closed:
-            continue
-        if not closing:
-            open_tags[name] += 1
-            depth += 1
-        elif open_tags[name]:
-            open_tags[name] -= 1
-            depth -= 1
-        if depth > most:
-            raise TooLarge("The document nests too deeply.")
 
 
 class _Page:

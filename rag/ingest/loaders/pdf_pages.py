@@ -21,7 +21,6 @@ from rag.types import Section
 _PDFIUM = threading.Lock()
 _PASSWORD, _SECURITY = 4, 5
 _HYPHEN = re.compile("[\x02\ufffe](?:\r?\n)?(?=(\\w)?)")
-_TRAILING = re.compile(r"[ \t]+$", re.M)
 _DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
 _INFO = {"Title": "title", "Author": "author", "Subject": "subject", "Keywords": "keywords"}
 
@@ -91,7 +90,8 @@ def _page_text(pdf: Any, n: int, most: int) -> str:
                 lines.close()
         finally:
             page.close()
-    return _TRAILING.sub("", clean(_HYPHEN.sub(_joined, text))).strip("\n")
+    text = clean(_HYPHEN.sub(_joined, text))
+    return "\n".join(line.rstrip(" \t") for line in text.split("\n")).strip("\n")
 
 
 def _joined(hyphen: re.Match[str]) -> str:
