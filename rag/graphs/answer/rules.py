@@ -27,6 +27,18 @@ were what when where which while who whom whose why will with would you your you
 """
 _STOP: Final = frozenset(_STOP_WORDS.split())
 
+_ASKED_TYPES: Final = {
+    "PERSON": "who whom whose name names",
+    "PHONE": "phone telephone call ring mobile number",
+    "EMAIL": "mail email e-mail write",
+    "ADDRESS": "address where live lives lived located street",
+    "ACCOUNT": "account iban card bank pay paid",
+    "DATE": "born birthday birth",
+}
+"""A question's words that ask for a value of a type; that type's placeholders answer them."""
+
+_PLACEHOLDER: Final = re.compile(r"(?i)(?<![a-z])(person|phone|email|address|account|date)(?=_?\d)")
+
 
 def words(text: str) -> list[str]:
     """The words of ``text`` that carry meaning, case-folded, in order."""
@@ -60,11 +72,13 @@ def answer_by_quoting(question: str, contexts: Sequence[str], most: int = 3) -> 
     """The ``most`` best sentences of the contexts, each with its citation; None if none fits.
 
     A sentence's worth is the sum of the inverse document frequencies of the question's
-    stems that it holds, over all candidate sentences, damped by its length.
+    stems that it holds, over all candidate sentences, damped by its length. A question that
+    asks for a phone number is also answered by a phone number's placeholder, and so on;
+    such a type alone is no answer.
     """
-    asked = {stem(word) for word in words(question)}
+    asked = {stem(word) for word in words(question)} | _asked_types(question)
     candidates = [
-        (sentence, number, {stem(word) for word in words(sentence)})
+        (sentence, number, {stem(word) for word in words(sentence)} | _held_types(sentence))
         for number, context in enumerate(contexts, start=1)
         for sentence in sentences(context)
     ]
@@ -85,6 +99,18 @@ def answer_by_quoting(question: str, contexts: Sequence[str], most: int = 3) -> 
     return "\n".join([QUOTED, *lines])
 
 
+def _asked_types(question: str) -> set[str]:
+    """Marks such as ``<PHONE>`` for the types of value that the question asks for."""
+    spelled = {word.casefold() for word in _WORD.findall(question)}
+    return {f"<{asked}>" for asked, cues in _ASKED_TYPES.items() if spelled & set(cues.split())}
+
+
+def _held_types(sentence: str) -> set[str]:
+    return {f"<{found.upper()}>" for found in _PLACEHOLDER.findall(sentence)}
+
+
 def _worth(held: set[str], frequency: Counter[str], total: int, length: int) -> float:
+    if all(mark.startswith("<") for mark in held):
+        return 0.0
     weight = sum(math.log(1 + total / frequency[s]) for s in held)
     return weight / (1 + math.log1p(length / 200))

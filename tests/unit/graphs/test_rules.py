@@ -69,3 +69,19 @@ def test_one_sentence_from_two_passages_is_quoted_once() -> None:
 def test_sentences(text: str, expected: list[str]) -> None:
     """Sentence ends, lines, abbreviations and initials."""
     assert sentences(text) == expected
+
+
+def test_a_question_for_a_phone_number_prefers_the_sentence_with_one() -> None:
+    """Placeholders say their type, and the question says which type it wants."""
+    answer = answer_by_quoting(
+        "How do I ring [PERSON_1_q2x]?",
+        ["[PERSON_1_q2x] joined in May. [PERSON_1_q2x] has [PHONE_1_q2x]."],
+        most=1,
+    )
+    assert answer is not None
+    assert "[PHONE_1_q2x]" in answer
+
+
+def test_a_value_of_the_type_alone_is_no_answer() -> None:
+    """Somebody else's number does not answer a question about the piano."""
+    assert answer_by_quoting("Who tunes the piano?", ["[PERSON_1_q2x] left."]) is None
