@@ -47,3 +47,10 @@ def embedding_text(document: Document, draft: ChunkDraft, spans: SpanIndex) -> E
         parts += [separator, document.content[start:end]]
         length += end - start
     return EmbeddingText("".join(parts), tuple(placed))
+
+
+def about(document: Document, surface: str, spans: SpanIndex) -> EmbeddingText:
+    """What ``surface`` holds beside the content: the source's name and the metadata."""
+    start = min(len(document.content), len(surface))
+    within = spans.within(start, len(surface))
+    return EmbeddingText(surface[start:], tuple(span.shifted(-start) for span in within))

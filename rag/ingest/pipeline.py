@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from rag.errors import DetectorFailed, ModelFailed, NotFound, TooLarge, VeilragError
-from rag.ingest.embedding_text import EmbeddingText, SpanIndex, embedding_text
+from rag.ingest.embedding_text import EmbeddingText, SpanIndex, about, embedding_text
 from rag.ingest.files import File, file_of, find_files
 from rag.ingest.limits import Limits
 from rag.ingest.loaders import load, prepare
@@ -126,7 +126,7 @@ class Ingestor:
             asyncio.to_thread(self._split, document, spans),
             asyncio.to_thread(self._aliases, spans, surface),
         )
-        vectors = await self._embed(document, cut, spans)
+        vectors = await self._embed(document, cut, spans, surface)
         return await self._store.put(
             collection,
             self._embedder.space,
@@ -177,11 +177,12 @@ class Ingestor:
         document: Document,
         drafts: Sequence[ChunkDraft],
         spans: Sequence[Span],
+        surface: str,
     ) -> Vectors:
         index = SpanIndex(spans)
         texts = [embedding_text(document, draft, index) for draft in drafts]
         if self._embedder.remote:
-            vectors = await self._embed_outside(texts)
+            vectors = await self._embed_outside(texts, about(document, surface, index))
         else:
             vectors = await self._embedder.embed([text.text for text in texts])
         expected = (len(drafts), self._embedder.space.dimension)
@@ -189,16 +190,20 @@ class Ingestor:
             raise ModelFailed("The embedding model did not answer with a vector for every chunk.")
         return vectors
 
-    async def _embed_outside(self, texts: Sequence[EmbeddingText]) -> Vectors:
-        """A scope of the document's own: its placeholders become type words and are gone (I5)."""
+    async def _embed_outside(self, texts: Sequence[EmbeddingText], rest: EmbeddingText) -> Vectors:
+        """A scope of the document's own: its placeholders become type words and are gone (I5).
+
+        ``rest`` does not leave, but whom it names is protected in what does.
+        """
         scope = self._scope(await self._known() if self._known else _NothingKnown())
         if self._embedder.trusted:
             outbound = [text.text for text in texts]
         else:
             from rag.privacy.protect import Piece
 
-            protected = await scope.protect([Piece(text.text, text.spans) for text in texts])
-            outbound = [scope.type_words(text) for text in protected]
+            pieces = [Piece(text.text, text.spans) for text in (*texts, rest)]
+            protected = await scope.protect(pieces)
+            outbound = [scope.type_words(text) for text in protected[:-1]]
         return await self._embedder.embed(outbound, scope.guard())
 
     def _scope(self, known: AliasIndex) -> Scope:

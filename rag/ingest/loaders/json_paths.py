@@ -7,6 +7,7 @@ deep a document nests is its own affair, not the stack's.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,10 @@ from rag.ingest.loaders.read import Read
 
 _MOST_PATH = 2_000
 _SHORT_LIST = 400
+
+
+_TOP_RECORD = re.compile(r"\[\d+\]")
+"""A record of the document itself: its number says nothing, its keys stand alone."""
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -70,7 +75,7 @@ def _render(values: Any, limits: Limits) -> str:
         if len(path) > _MOST_PATH:
             raise TooLarge("A key of the document is too long.")
         if isinstance(value, list) and (line := _short_list(value)) is None:
-            if isinstance(value, _Pairs) and path.endswith("]") and written.length:
+            if isinstance(value, _Pairs) and _is_record(path) and written.length:
                 written.add("\n")  # records stand apart
             walk.append(_children(path, value))
         else:
@@ -82,8 +87,14 @@ def _render(values: Any, limits: Limits) -> str:
 
 def _children(path: str, value: list[Any]) -> Iterator[tuple[str, Any]]:
     if isinstance(value, _Pairs):
-        return ((f"{path}.{key}" if path else key, child) for key, child in value)
+        prefix = f"{path}." if path and not _TOP_RECORD.fullmatch(path) else ""
+        return ((f"{prefix}{key}", child) for key, child in value)
     return ((f"{path}[{n}]", child) for n, child in enumerate(value))
+
+
+def _is_record(path: str) -> bool:
+    """An element of an outermost array."""
+    return path.endswith("]") and path.count("[") == 1
 
 
 def _short_list(value: list[Any]) -> str | None:
