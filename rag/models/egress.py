@@ -49,6 +49,9 @@ FIELDS = frozenset(
 )
 """All that a body may hold. Not among them: ``user``, ``metadata``, ``store``, ids, logprobs."""
 
+PATHS = frozenset({"/chat/completions", "/embeddings", "/models", "/rerank"})
+"""All that is asked of a model server: fixed words, so that no path carries text."""
+
 _PORTS = {"http": 80, "https": 443}
 _ACCEPTED = frozenset({"application/json", "text/event-stream"})
 _MAX_BODY = 32_000_000
@@ -92,9 +95,9 @@ class Endpoint:
         port = url.port or _PORTS.get(url.scheme)
         return (
             (url.scheme, url.host.lower(), port) == (self.scheme, self.host, self.port)
+            and url.path in {self.path + path for path in PATHS}
             and not url.userinfo
-            and url.path.startswith(self.path + "/")
-            and "/." not in url.path
+            and not url.query
         )
 
 

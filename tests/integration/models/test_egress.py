@@ -47,6 +47,9 @@ REFUSED: dict[str, dict[str, Any]] = {
     "another scheme": {"scheme": "https", **_chat()},
     "a path outside the base": {"path": "/admin", **_chat()},
     "a path that climbs out": {"path": "/v1/../admin", **_chat()},
+    "a path that says something": {"path": "/v1/models/oda", "method": "GET"},
+    "a path that climbs out in disguise": {"path": "/v1/%2e%2e/admin", **_chat()},
+    "a query": {"path": "/v1/chat/completions?name=oda", **_chat()},
     "a password in the URL": {"userinfo": "oda:kvist@", **_chat()},
     "a WebSocket": {"scheme": "ws", "method": "GET"},
     "an upgrade": {"method": "GET", "headers": {"upgrade": "websocket"}},
@@ -118,19 +121,30 @@ def test_refused_in_httpx(stub: Stub, guard: Any, case: dict[str, Any]) -> None:
     assert stub.sent == []
 
 
-def test_streamed_bodies_are_refused(stub: Stub, guard: Any) -> None:
+LENGTHS = [{}, {"content-length": str(len(json.dumps(CHAT)))}]
+
+
+@pytest.mark.parametrize("headers", LENGTHS, ids=["chunked", "with a length"])
+def test_streamed_bodies_are_refused(stub: Stub, guard: Any, headers: dict[str, str]) -> None:
     """A generator cannot be read before it leaves, so it does not leave."""
     client = Egress(Endpoint.parse(stub.base_url, KEY), 5).client(guard)
+    headers = {"content-type": "application/json", **headers}
     with pytest.raises(BoundaryRefused):
-        client.post(stub.base_url + "/chat/completions", content=_pieces())
+        client.post(stub.base_url + "/chat/completions", content=_pieces(), headers=headers)
     assert stub.sent == []
 
 
-async def test_streamed_bodies_are_refused_async(stub: Stub, guard: Any) -> None:
+@pytest.mark.parametrize("headers", LENGTHS, ids=["chunked", "with a length"])
+async def test_streamed_bodies_are_refused_async(
+    stub: Stub, guard: Any, headers: dict[str, str]
+) -> None:
     """An asynchronous generator does not leave either."""
     client = Egress(Endpoint.parse(stub.base_url, KEY), 5).async_client(guard)
+    headers = {"content-type": "application/json", **headers}
     with pytest.raises(BoundaryRefused):
-        await client.post(stub.base_url + "/chat/completions", content=_async_pieces())
+        await client.post(
+            stub.base_url + "/chat/completions", content=_async_pieces(), headers=headers
+        )
     assert stub.sent == []
 
 
@@ -179,7 +193,7 @@ def test_headers_are_rebuilt(stub: Stub, guard: Any, library: Any) -> None:
 async def test_the_guard_sees_what_arrives(stub: Stub, guard: Any) -> None:
     """The bytes that were checked are the bytes that arrive; the key alone is added after."""
     egress = Egress(Endpoint.parse(stub.base_url, KEY), 5)
-    await egress.async_client(guard).post(stub.base_url + "/chat/completions?a=b", json=CHAT)
+    await egress.async_client(guard).post(stub.base_url + "/chat/completions", json=CHAT)
     await egress.aclose()
     [(method, url, headers, body)] = guard.seen
     [record] = stub.records
@@ -220,6 +234,8 @@ async def test_proxies_of_the_environment_are_ignored(
 ) -> None:
     """A proxy variable sends nothing round the configured host."""
     with serve_stub() as proxy:
+        for no_proxy in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(no_proxy, raising=False)
         monkeypatch.setenv(name, proxy.base_url.removesuffix("/v1"))
         egress = Egress(Endpoint.parse(stub.base_url, KEY), 5)
         url = stub.base_url + "/chat/completions"
