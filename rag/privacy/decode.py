@@ -28,6 +28,9 @@ _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _QUOTED_PRINTABLE = re.compile(r"=([0-9A-F]{2})|=\r?\n")
 _BACKSLASH = re.compile(r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?")
+_HIGH = frozenset("ghijklmnopqrstuv")
+"""Base64 that begins so begins with a byte that begins no character of any name."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _URLSAFE = str.maketrans("-_", "+/", "=")
 
 
@@ -65,13 +68,9 @@ def read_json(body: bytes) -> list[Segment]:
         segments = list(_walk(parse_json(text), ()))
     except (ValueError, RecursionError):
         raise Unreadable("a body that is not JSON") from None
-    if any("\ud800" <= char <= "\udfff" for segment in segments for char in _odd(segment.text)):
+    if any(_SURROGATE.search(segment.text) for segment in segments):
         raise Unreadable("text that is not Unicode")
     return segments
-
-
-def _odd(text: str) -> str:
-    return "" if text.isascii() else text
 
 
 def parse_json(text: str) -> Any:
@@ -161,12 +160,13 @@ def _inside(text: str) -> Iterator[str]:
         yield _unquoted(text)
     if text.lstrip()[:1] in ("{", "[", '"'):
         yield from _json_inside(text)
-    for token in _TOKEN.findall(text):
-        yield from _base64(token)
+    for token in set(_TOKEN.findall(text)):
+        if token[0] not in _HIGH or not token.islower():
+            yield from _base64(token)
     for wrapped in _WRAPPED.findall(text):
         yield from _base64("".join(wrapped.split()))
     for digits in _HEX.findall(text):
-        yield from _readable(bytes.fromhex(digits.replace(":", " ")), 0.9)
+        yield from _readable_utf8(bytes.fromhex(digits.replace(":", " ")))
 
 
 def _json_inside(text: str) -> Iterator[str]:
@@ -209,35 +209,33 @@ def _unquoted(text: str) -> str:
 
 
 def _base64(token: str) -> Iterator[str]:
-    """A token as Base64; one with mixed letters also from later letters on."""
-    text = token.translate(_URLSAFE)
-    mixed = not (text.islower() or text.istitle() or text.isdigit())
-    for offset in range(4 if mixed and len(text) >= 12 else 1):
-        part = text[offset:]
-        part = part[: len(part) - 1] if len(part) % 4 == 1 else part
+    """A token as Base64; one of mixed letters also from its later letters on."""
+    text = token.translate(_URLSAFE) if not token.isalnum() else token
+    mixed = len(text) >= 12 and not (text.islower() or text.istitle() or text.isdigit())
+    for offset in range(4 if mixed else 1):
         try:
-            raw = binascii.a2b_base64(part + "=" * (-len(part) % 4))
-        except binascii.Error:
-            continue
-        yield from _readable(raw, 0.8)
+            raw = binascii.a2b_base64(text[offset:] + "==")
+        except binascii.Error:  # one letter too many
+            raw = binascii.a2b_base64(text[offset:-1] + "==")
+        if raw.isascii():
+            yield from _readable(raw)
+        elif len(raw) > 3:
+            yield from _readable_utf8(raw)
 
 
 _PRINTABLE = bytes(range(0x20, 0x7F)) + b"\t\n\r\0"
 
 
-def _readable(raw: bytes, share: float) -> Iterator[str]:
-    """``raw`` as text, where at least that share of it is printable."""
-    if len(raw) < 3:
-        return
-    strange = len(raw.translate(None, _PRINTABLE))
-    if strange == 0:
+def _readable(raw: bytes) -> Iterator[str]:
+    """ASCII as text, unless more than a few control characters say that it is none."""
+    if len(raw) > 2 and len(raw.translate(None, _PRINTABLE)) * 5 <= len(raw):
         yield raw.replace(b"\0", b"").decode("ascii")
-        return
+
+
+def _readable_utf8(raw: bytes) -> Iterator[str]:
     try:
-        text = raw.decode("utf-8")
+        yield raw.decode("utf-8")
     except UnicodeDecodeError:
-        if strange <= len(raw) * (1 - share):
+        strange = len(raw.translate(None, _PRINTABLE))
+        if strange * 5 <= len(raw):
             yield raw.decode("utf-8", "ignore")
-        return
-    if sum(char.isprintable() or char.isspace() for char in text) >= len(text) * share:
-        yield text

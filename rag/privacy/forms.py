@@ -14,10 +14,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import accumulate
+from typing import NamedTuple
 
 from rag.privacy.lexicon import words as vocabulary
 from rag.privacy.names import WEAK_LETTERS, is_weak_word, parse_name
-from rag.privacy.shadow import WORD, plain, shadow
+from rag.privacy.shadow import ASCII_WORD, WORD, plain, shadow
 from rag.types import Alias, EntityType, Span
 
 COMPACT = frozenset(
@@ -55,15 +57,17 @@ class Form:
     compact: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Consecutive words ``text[start:end]`` as they may be looked up."""
 
     start: int
     end: int
     words: int
-    first_key: str = field(repr=False)
-    key: str = field(repr=False)
+    first_key: str
+    key: str
+
+    def __repr__(self) -> str:
+        return f"Group(start={self.start}, end={self.end}, words={self.words})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +85,32 @@ class Words:
 def read_words(text: str) -> Words:
     """Split ``text`` into words, with offsets into ``text``."""
     cast = shadow(text)
-    keys: list[str] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    for match in WORD.finditer(cast.text):
-        start, end = cast.original(match.start(), match.end())
-        keys.append(plain(match.group()))
-        starts.append(start)
-        ends.append(end)
-    return Words(keys, starts, ends)
+    if cast.text.isascii():
+        spans = [match.span() for match in ASCII_WORD.finditer(cast.text)]
+    else:
+        spans = [match.span() for match in WORD.finditer(cast.text)]
+    keys = [plain(cast.text[start:end]) for start, end in spans]
+    if not cast.one_to_one:
+        spans = [cast.original(start, end) for start, end in spans]
+    return Words(keys, [start for start, _ in spans], [end for _, end in spans])
+
+
+def read_keys(text: str) -> list[str]:
+    """The plain words of ``text`` without their places."""
+    cast = shadow(text).text
+    if cast.isascii():
+        return ASCII_WORD.findall(cast)
+    return [plain(word) for word in WORD.findall(cast)]
 
 
 def words_key(text: str) -> str:
     """The words of ``text`` joined by one space."""
-    return " ".join(read_words(text).keys)
+    return " ".join(read_keys(text))
 
 
 def compact_key(text: str) -> str:
     """The letters and digits of ``text``; a phone's trunk and country prefix are kept."""
-    return "".join(read_words(text).keys)
+    return "".join(read_keys(text))
 
 
 def forms_of(type: EntityType, original: str) -> list[Form]:
@@ -272,11 +283,14 @@ def numbers(text: str, words: Words) -> Iterator[Group]:
 
 def _number_groups(text: str, start: int, end: int, joined: str) -> Iterator[Group]:
     yield Group(start, end, 1, joined, joined)
-    if not joined.isdigit() or len(joined) < 6:
+    if not 6 <= len(joined) <= 17 or not joined.isdigit():
         return
-    lead = start - 1 if start and text[start - 1] in "+\uff0b" else start
-    for key in {phone_key(text[lead:end])[1], joined.lstrip("0")} - {joined, ""}:
-        yield Group(lead, end, 1, key, key)
+    plus = start > 0 and text[start - 1] in "+\uff0b"
+    keys = {joined.lstrip("0")}
+    if plus or joined[0] in "01":
+        keys.add(phone_key(text[start - plus : end])[1])
+    for key in keys - {joined, ""}:
+        yield Group(start - plus, end, 1, key, key)
 
 
 class FormHasher:
@@ -327,10 +341,6 @@ def _alias(type: EntityType, key: str, compact: bool, weak: bool, hasher: FormHa
     return Alias(hasher.hash(first), hasher.hash(key), words, type, weak)
 
 
-def start_of_words(words: Words) -> Sequence[int]:
-    """Where each word starts in the compact stream ``"".join(words.keys)``, and its length."""
-    at, starts = 0, []
-    for key in words.keys:
-        starts.append(at)
-        at += len(key)
-    return [*starts, at]
+def start_of_words(keys: Sequence[str]) -> list[int]:
+    """Where each word starts in ``"".join(keys)``, and the length of that."""
+    return [0, *accumulate(map(len, keys))]

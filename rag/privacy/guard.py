@@ -13,12 +13,12 @@ whole is refused. Holds no text of a request.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from rag.errors import BoundaryRefused
 from rag.privacy.decode import Segment, Unreadable, layers, plain_number, read_json
-from rag.privacy.forms import forms_of, read_words, start_of_words
+from rag.privacy.forms import Form, forms_of, read_keys, start_of_words
 from rag.privacy.lexicon import words
 from rag.privacy.protect import find_compact
 from rag.types import EntityType
@@ -51,6 +51,8 @@ _SETTINGS = words(
 _PLUMBING = words("host content-length connection accept-encoding")
 _SPELLED = re.compile(r"(?<![^\W_])(?:[^\W_][^\w\n]{1,2}|[^\W_]_){3,}[^\W_](?![^\W_])")
 _MOST_SETTING_DIGITS = 6
+_REACH = 400
+"""No original is longer than this many letters on one side of a split."""
 
 
 class Guard:
@@ -63,8 +65,11 @@ class Guard:
         released: frozenset[str] = frozenset(),
         placeholders: frozenset[str] = frozenset(),
         templates: frozenset[str] = frozenset(),
+        forms: Callable[[EntityType, str], list[Form]] = forms_of,
     ) -> None:
-        self._matcher = _Matcher(originals, released)
+        self._matcher = _Matcher(
+            [(kind, form) for kind, text in set(originals) for form in forms(kind, text)], released
+        )
         own = [text for text in (*templates, *placeholders) if text.strip()]
         own.sort(key=len, reverse=True)
         self._own = re.compile("|".join(map(re.escape, own))) if own else None
@@ -107,11 +112,17 @@ class Guard:
         """Side by side, glued together, and decoded."""
         if not data:
             return False
-        glued = "".join(data)
-        read = layers([*data, glued] if len(data) > 1 else data)
-        inner = [self._cut(text) for text in read[len(dict.fromkeys([*data, glued])) :]]
-        views = ["\n".join(data), glued] if len(data) > 1 else list(data)
-        return any(map(self._matcher.matches, [*views, *inner]))
+        outer = [*data, _glued(data)] if len(data) > 1 else data
+        inner = [self._cut(text) for text in layers(outer)[len(dict.fromkeys(outer)) :]]
+        return any(map(self._matcher.matches, ["\n".join(data), *outer[len(data) :], *inner]))
+
+
+def _glued(data: Sequence[str]) -> str:
+    """Strings with nothing between, for what was split over two: only their ends, if long."""
+    return "".join(
+        text if len(text) <= 2 * _REACH else f"{text[:_REACH]}{_CUT}{text[-_REACH:]}"
+        for text in data
+    )
 
 
 def _refuse_encodings(headers: Sequence[tuple[str, str]], body: bytes) -> None:
@@ -149,21 +160,20 @@ def _data(segments: Iterable[Segment]) -> Iterator[str]:
 class _Matcher:
     """All strong forms by their first word, all numbers, and weak originals as written."""
 
-    def __init__(self, originals: Iterable[tuple[EntityType, str]], released: frozenset[str]):
+    def __init__(self, forms: Iterable[tuple[EntityType, Form]], released: frozenset[str]) -> None:
         self._keys: set[str] = set()
         self._compact: dict[str, bool] = {}
         sizes: dict[str, set[int]] = {}
         weak: set[str] = set()
-        for kind, text in set(originals):
-            for form in forms_of(kind, text):
-                if form.weak:
-                    if not form.derived and form.key not in released:
-                        weak.add(form.text)
-                elif form.compact:
-                    self._add_number(form.key, kind)
-                elif form.key not in released:
-                    self._keys.add(form.key)
-                    sizes.setdefault(form.key.split(" ", 1)[0], set()).add(form.key.count(" ") + 1)
+        for kind, form in forms:
+            if form.weak:
+                if not form.derived and form.key not in released:
+                    weak.add(form.text)
+            elif form.compact:
+                self._add_number(form.key, kind)
+            elif form.key not in released:
+                self._keys.add(form.key)
+                sizes.setdefault(form.key.split(" ", 1)[0], set()).add(form.key.count(" ") + 1)
         self._sizes = {first: sorted(all_sizes) for first, all_sizes in sizes.items()}
         pattern = "|".join(re.escape(text) for text in sorted(weak, key=len, reverse=True))
         self._weak = re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])") if weak else None
@@ -179,26 +189,28 @@ class _Matcher:
         """Whether any form stands in ``text``."""
         if self._weak and self._weak.search(text):
             return True
-        read = read_words(text)
-        if self._words_match(read.keys):
-            return True
-        spelled = ["".join(read_words(m).keys) for m in _SPELLED.findall(text)]
-        if spelled and self._words_match(spelled):
-            return True
-        if not self._compact:
-            return False
-        stream = "".join(read.keys)
+        keys = read_keys(text)
+        return (
+            self._words_match(keys)
+            or self._words_match(["".join(read_keys(m)) for m in _SPELLED.findall(text)])
+            or self._number_matches(keys)
+        )
+
+    def _number_matches(self, keys: list[str]) -> bool:
+        stream = "".join(keys)
         word_at: dict[int, int] = {}
         for key, phone in self._compact.items():
             if key in stream:
-                word_at = word_at or {at: n for n, at in enumerate(start_of_words(read))}
+                word_at = word_at or {at: n for n, at in enumerate(start_of_words(keys))}
                 if any(find_compact(stream, key, word_at, phone)):
                     return True
         return False
 
     def _words_match(self, keys: list[str]) -> bool:
-        for at, first in enumerate(keys):
-            for size in self._sizes.get(first, ()):
-                if size == 1 or " ".join(keys[at : at + size]) in self._keys:
-                    return True
-        return False
+        if not self._sizes.keys() & keys:
+            return False
+        return any(
+            " ".join(keys[at : at + size]) in self._keys
+            for at, first in enumerate(keys)
+            for size in self._sizes.get(first, ())
+        )

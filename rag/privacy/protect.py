@@ -39,6 +39,8 @@ _TIME_BEFORE = words(
 )
 _POSSESSIVE = re.compile(r"['\u2019\u2018\u02bc](?:s|S)?\Z")
 _SENTENCE_END = re.compile(r"(?:^|[.!?:;\n\u2026][\"')\]\u201d\u2019]*\s*|[\n>*#|\-\u2022]\s*)\Z")
+_TITLE_BEFORE = re.compile(r"([^\W_]+)\.?\s{1,2}\Z")
+_WORD_BEFORE = re.compile(r"([^\W_]+)[.,]?\s{1,3}\Z")
 _NUMBER_AFTER = re.compile(r"\s{0,2}\d")
 _JOINING = re.compile(r"[\s\-'\u2019\u2010-\u2015.,_/\"\u201c\u201d()&+@:]{0,4}")
 _SENTENCE_BREAK = re.compile(r"[.!?]\s|\n\s*\n")
@@ -143,7 +145,7 @@ class KnownForms:
         if not self._compact:
             return
         stream = "".join(read.keys)
-        offsets = start_of_words(read)
+        offsets = start_of_words(read.keys)
         word_at = {offset: n for n, offset in enumerate(offsets)}
         for key, kind in self._compact.items():
             for first, last in find_compact(stream, key, word_at, kind is EntityType.PHONE):
@@ -229,14 +231,13 @@ def _no_mere_word(text: str, start: int, end: int, key: str) -> bool:
 
 def titled(text: str, start: int) -> bool:
     """Whether a title that means nothing else stands right before."""
-    before = _word_before(text, start)
-    gap = text[max(0, start - 2) : start].strip()
-    return bool(before) and gap in ("", ".") and is_title(before) and not is_ambiguous_title(before)
+    match = _TITLE_BEFORE.search(text, max(0, start - 24), start)
+    return match is not None and is_title(match[1]) and not is_ambiguous_title(match[1])
 
 
 def _word_before(text: str, start: int) -> str:
-    match = re.search(r"([^\W_]+)[.\s]{0,3}\Z", text[max(0, start - 24) : start])
-    return match.group(1) if match else ""
+    match = _WORD_BEFORE.search(text, max(0, start - 24), start)
+    return match[1] if match else ""
 
 
 def _capitalised(text: str) -> bool:

@@ -120,7 +120,15 @@ def _targets_of(
     for start, end in targets("".join(masked)):
         inside = [token for token in tokens if start < token[1] and token[0] < end]
         if inside:
-            yield start, end, _rewritten(text, start, end, inside)
+            yield start, end, _address_of(_rewritten(text, start, end, inside))
+
+
+def _address_of(target: str) -> str:
+    """What a target names, without the Markdown around it."""
+    label, colon, rest = target.partition("]:")
+    return (rest if colon and label.lstrip(" \t>*+-").startswith("[") else target).strip(
+        "()<> \t\n"
+    )
 
 
 def _rewritten(text: str, start: int, end: int, inside: Sequence[tuple[int, int, str]]) -> str:

@@ -276,6 +276,7 @@ class Scope:
             released=frozenset(self._released),
             placeholders=frozenset(subject.placeholder for subject in self._subjects),
             templates=templates,
+            forms=self._subjects.forms,
         )
 
     def masked(self) -> Mapping[str, str]:

@@ -30,6 +30,8 @@ WORD = re.compile(
     rf"[{_UNSPACED}]|[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_MARKS}{_INDIC}])*", re.UNICODE
 )
 """A run of letters and digits; in scripts written without spaces, one letter."""
+ASCII_WORD = re.compile(r"[a-z0-9]+")
+"""The same in a shadow that is ASCII."""
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2e3a\u2e3b\ufe58\u058a"
@@ -66,6 +68,11 @@ class Shadow:
     text: str = field(repr=False)
     _starts: tuple[int, ...] | None = field(default=None, repr=False)
     _ends: tuple[int, ...] | None = field(default=None, repr=False)
+
+    @property
+    def one_to_one(self) -> bool:
+        """Whether offsets in the shadow are offsets in the text."""
+        return self._starts is None
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """Offsets in the original text of ``text[start:end]``; ``start < end``."""

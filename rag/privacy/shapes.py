@@ -20,7 +20,7 @@ _DIGITS = "2345679"
 _TYPES = "|".join(sorted(set(OUTSIDE_TYPE.values()), key=len, reverse=True))
 
 _GAP = r"(?:\\{0,2}[_\-]|&#95;|&lowbar;|%5F|[\s\u00a0\u200b\u2010\u2011]){0,3}"
-_NO_ALNUM_BEFORE = r"(?<![A-Za-z0-9])"
+_NO_ALNUM_BEFORE = r"(?:(?<![A-Za-z0-9])|(?<=%5B|%3C|%7B|%40|%AB|%A7)|(?<=u003c))"
 _NO_ALNUM_AFTER = r"(?=s?(?![A-Za-z0-9]))"
 _OTHER_PAIRS = (("[", "]"), ("<", ">"), ("{", "}"), ("\u3010", "\u3011"), ("\uff3b", "\uff3d"))
 _ESCAPED = {
