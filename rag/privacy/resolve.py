@@ -31,7 +31,7 @@ _NAMES = frozenset({EntityType.PERSON, EntityType.ORGANISATION, EntityType.PLACE
 _POSSESSIVE = re.compile(r"(?:['’ʼ][sS]|(?<=[sS])['’ʼ])$")
 _DOTTED_END = re.compile(r"(?:\b[^\W\d_]|\b(?:jr|sr|esq|inc|ltd|co|corp|st|phd))\.$", re.IGNORECASE)
 _WORDY_STRIP = " \t\r\n\f\v\u00a0\u2007\u202f.,;:!?*_~`'\"’‘“”«»()[]{}<>|/\\-–—=+#•·"
-_PHRASES = frozenset({EntityType.ADDRESS, EntityType.DATE, EntityType.URL})
+_PHRASES = frozenset({EntityType.ADDRESS, EntityType.DATE, EntityType.BIRTH_DATE, EntityType.URL})
 _PHRASE_STRIP = " \t\r\n\f\v\u00a0\u2007\u202f.,;:!?'\"’”*"
 _SPACE_STRIP = " \t\r\n\f\v\u00a0\u2007\u202f,;"
 

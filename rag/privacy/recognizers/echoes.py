@@ -56,7 +56,7 @@ def echoes(text: str, spans: Iterable[Span]) -> list[Span]:
     forms = _forms(text, found)
     if not forms.any_case and not forms.as_written:
         return []
-    others = sorted((s.start, s.end) for s in found if s.type not in DIRECT)
+    others = sorted((s.start, s.end) for s in found if s.type not in DIRECT and s.score > 0.5)
     return list(_search(text, forms, others))
 
 

@@ -78,7 +78,7 @@ def proper(word: str) -> bool:
 
 def credible(name: str) -> float:
     """How well the words alone suit a person, 0 to 1: the prior of every recognizer of names."""
-    parts = [t for t in tokens(name) if t not in _PARTICLES]
+    parts = [t for t in tokens(name) if t not in _PARTICLES and not _bare_title(t)]
     if not parts or all(is_label(t) for t in parts):
         return 0.0
     unknown = [t for t in parts if proper(t) and not is_place(t)]
@@ -90,6 +90,10 @@ def credible(name: str) -> float:
     if given:
         return 0.75
     return 0.5 if any(proper(t) for t in parts) else 0.3
+
+
+def _bare_title(word: str) -> bool:
+    return is_title(word) and not is_ambiguous_title(word)
 
 
 def _credible_word(word: str, *, given: bool, unknown: bool) -> float:

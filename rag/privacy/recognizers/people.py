@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rag.privacy.lexicon import is_given_name, is_place, is_title, words
+from rag.privacy.lexicon import is_common_word, is_given_name, is_place, is_title, words
 from rag.privacy.recognizers.casing import recase
 from rag.privacy.recognizers.evidence import evident
 from rag.privacy.recognizers.model import NameModel
@@ -32,6 +32,8 @@ from rag.types import EntityType, Span
 _RUN = compiled(NAME)
 _MARKS = compiled(r"</?[A-Za-z][^<>\n]{0,300}>|[*_`#|;]+(?=\s|\p{L})|(?<=\p{L})[*_`|;]+(?!\p{L})")
 _SPLIT = compiled(r"\s*\n\s*|[ ]{2,}|\t")
+_MODEL_NUMBER = compiled(r"[ -]\d")
+_PLACE_WORDS = compiled(rf"(?<![\p{{L}}\d]){CAPITALISED}(?:[ -]{CAPITALISED}){{0,3}}")
 _WORD = compiled(r"[^ ,]+")
 _GROW_RIGHT = compiled(
     rf"(?:[ ](?:(?:{PARTICLE}[ ]){{0,3}}(?P<word>{CAPITALISED})|{INITIALS}(?=[ ]{CAPITALISED})))"
@@ -61,6 +63,7 @@ class PeopleRecognizer:
         cased, changed = recase(_unmarked(text))
         spans = list(self._modelled(cased, changed))
         spans += evident(text)
+        spans += _gazetteer(text)
         return spans
 
     def _modelled(self, text: str, changed: list[tuple[int, int]]) -> Iterator[Span]:
@@ -89,6 +92,20 @@ def _joined(text: str, entities: list[Span]) -> list[Span]:
     return joined
 
 
+def _gazetteer(text: str) -> Iterator[Span]:
+    """Countries, states and big cities that are no ordinary words; the model misses some."""
+    for match in _PLACE_WORDS.finditer(text, timeout=SECONDS):
+        found = [m.span() for m in _WORD.finditer(text, *match.span())]
+        at = 0
+        while at < len(found):
+            start = found[at][0]
+            ends = [end for _, end in found[at : at + 4] if is_place(text[start:end])]
+            if ends and not is_common_word(text[start : ends[-1]]):
+                yield Span(start, ends[-1], EntityType.PLACE, 0.5)
+                at += text.count(" ", start, ends[-1])
+            at += 1
+
+
 def _unmarked(text: str) -> str:
     """The text with marks of HTML and Markdown as blanks and commas, of equal length."""
     return str(_MARKS.sub(lambda m: "," + " " * (len(m[0]) - 1), text))
@@ -103,9 +120,7 @@ def _people(text: str, entity: Span, *, recased: bool) -> Iterator[Span]:
     """The people in what the model took for one."""
     for start, end in _lines(text, entity.start, entity.end):
         for run in _RUN.finditer(text, start, end, timeout=SECONDS):
-            several = list(_apart(text, *headless(text, *run.span())))
-            for one, other in several:
-                first, last = _grown(text, one, other) if len(several) == 1 else (one, other)
+            for first, last in _apart(text, *_grown(text, *headless(text, *run.span()))):
                 if score := _score(text, first, last, recased=recased):
                     yield Span(first, last, EntityType.PERSON, score)
 
@@ -153,6 +168,8 @@ def _score(text: str, start: int, end: int, *, recased: bool) -> float:
         return 0.0
     prior = credible(text[start:end])
     single = " " not in text[start:end]
+    if single and not is_given_name(text[start:end]) and _MODEL_NUMBER.match(text, end):
+        return 0.0
     if recased and single and not is_given_name(text[start:end]):
         return min(prior, 0.35)
     if prior <= 0.15:

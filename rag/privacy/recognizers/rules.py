@@ -10,7 +10,7 @@ before and after the finding instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Protocol
@@ -74,11 +74,11 @@ class RuleSet:
     def fingerprint(self) -> str:
         """Changes with any pattern, score or word of the rules (not with a check's code)."""
         told = [
-            replace(rule, check=None, near=frozenset(), never=frozenset())
-            for rule, _ in self._rules
-        ]
-        words = [sorted(rule.near | rule.never) for rule, _ in self._rules]
-        return sha256(repr((told, words)).encode()).hexdigest()
+            (r.name, r.type, r.pattern, r.score, sorted(r.near), r.near_score, r.needs_near,
+             sorted(r.never), r.reach, r.flags)
+            for r, _ in self._rules
+        ]  # fmt: skip
+        return sha256(repr(told).encode()).hexdigest()
 
     def find(self, text: str) -> list[Span]:
         return [

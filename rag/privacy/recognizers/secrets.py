@@ -61,13 +61,13 @@ def secret_rules() -> RuleSet:
             Rule(
                 "quoted-password",
                 _SECRET,
-                rf"\b{_LABEL_PASSWORD}{_JOIN}(?P<q>[\"'`])(?P<v>[^\"'`\n]{{3,128}})(?P=q)",
+                rf"(?<![A-Za-z]){_LABEL_PASSWORD}{_JOIN}(?P<q>[\"'`])(?P<v>[^\"'`\n]{{3,128}})(?P=q)",
                 0.95,
             ),
             Rule(
                 "password",
                 _SECRET,
-                rf"\b{_LABEL_PASSWORD}{_JOIN}[\"'`*]{{0,2}}(?P<v>[^\s\"'`<>]{{3,128}})",
+                rf"(?<![A-Za-z]){_LABEL_PASSWORD}{_JOIN}[\"'`*]{{0,2}}(?P<v>[^\s\"'`<>]{{3,128}})",
                 0.95,
                 _judge_password,
             ),

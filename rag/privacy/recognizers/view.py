@@ -23,6 +23,7 @@ _ENCODED = re.compile(
     r"|(?P<hidden>[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     r"\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]+)"
     r"|(?P<space>[\u00a0\u2000-\u200a\u202f\u205f\u3000])"
+    r"|(?P<broken>[\ud800-\udfff])"
     r"|(?P<wide>[\uff01-\uff5e\ufe63\ufe6b\u2010\u2011\u2024\u2212])"
 )
 _PLAIN = {"\u2010": "-", "\u2011": "-", "\u2212": "-", "\ufe63": "-", "\u2024": "."}
@@ -93,6 +94,8 @@ def _readable(match: re.Match[str]) -> str | None:
             return ""
         case "space":
             return " "
+        case "broken":  # half a surrogate pair, which no model can encode
+            return "\ufffd"
         case _:
             return _PLAIN.get(found) or unicodedata.normalize("NFKC", found)
 
