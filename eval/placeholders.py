@@ -7,8 +7,8 @@ and a *synthesize* prompt (the placeholder that is the answer should). Every pla
 that the reply needed counts once, and so does every other (*extra*) that it used:
 
 - **intact**: byte for byte as sent;
-- **bent**: its type, number and nonce stand there, but case, brackets or separators do not
-  (a tolerant restorer can undo it);
+- **bent**: not so, but the project's own finder of placeholders still knows it (for shapes
+  that are not the project's: its letters and digits stand there in order);
 - **broken**: something like a placeholder that is none of this request (invented, or with
   a wrong number or nonce), also in place of a needed one;
 - **missing**: needed, and nowhere.
@@ -25,8 +25,11 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from rag.privacy.shapes import SHAPES, Finder, Shape
 
 Write = Callable[[str, int, str], str]
 """``(type, number, nonce) -> placeholder``."""
@@ -40,18 +43,29 @@ ORIGINALS: Mapping[str, tuple[str, ...]] = {
     "ID": ("LK-480-2217",),
 }
 
-SHAPES: Mapping[str, Write] = {
-    "[PERSON_1_k7q]": lambda t, n, k: f"[{t}_{n}_{k}]",
-    "<PERSON_1_k7q>": lambda t, n, k: f"<{t}_{n}_{k}>",
-    "{{PERSON_1_k7q}}": lambda t, n, k: f"{{{{{t}_{n}_{k}}}}}",
-    "PERSON_1_k7q": lambda t, n, k: f"{t}_{n}_{k}",
-    "Person-k7q-1": lambda t, n, k: f"{t.capitalize()}-{k}-{n}",
-    "@person1k7q": lambda t, n, k: f"@{t.lower()}{n}{k}",
-    "PERSONk7q1": lambda t, n, k: f"{t}{k}{n}",
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """A way to write a placeholder: one of the project's shapes, or one to compare with."""
+
+    write: Write
+    shape: Shape | None = None
+
+
+def _ours(shape: Shape) -> Style:
+    return Style(lambda t, n, k: shape.render(t, k, n), shape)
+
+
+STYLES: Mapping[str, Style] = {
+    **{shape.render("PERSON", "k7q", 1): _ours(shape) for shape in SHAPES.values()},
+    "Person-k7q-1": Style(lambda t, n, k: f"{t.capitalize()}-{k}-{n}"),
     # controls: without a nonce, and what the model does with the originals themselves
-    "[PERSON_1]": lambda t, n, _: f"[{t}_{n}]",
-    "(originals)": lambda t, n, _: ORIGINALS[t][n - 1],
+    "[PERSON_1]": Style(lambda t, n, _: f"[{t}_{n}]"),
+    "(originals)": Style(lambda t, n, _: ORIGINALS[t][n - 1]),
 }
+
+SLOTS = 4
+"""Requests at a time: the server works on them together."""
 
 TYPES = ("PERSON", "EMAIL", "PHONE", "ADDRESS", "ACCOUNT", "ID")
 
@@ -149,6 +163,7 @@ PATTERNS: tuple[Case, ...] = (
         1,
     ),
 )
+LETTERS, DIGITS = "bcdfghjkmnpqrtvwxz", "2345679"
 THINGS = ("garage", "boat", "workshop", "copier", "piano", "bakery", "orchard", "mill", "tram")
 PLACES = ("Harwick", "Ostrava", "Lund", "Tarragona", "Galway", "Bolzano", "Delft")
 
@@ -160,7 +175,7 @@ class Asked:
     prompt: str
     known: tuple[str, ...]
     needed: tuple[str, ...]
-    cores: Mapping[str, tuple[str, ...]]  # placeholder -> its type, number, nonce in order
+    finder: Finder | None = None
 
 
 @dataclass(slots=True)
@@ -187,7 +202,7 @@ def cases(n: int, seed: int = 20) -> list[tuple[Case, str]]:
         }
         fill = {str(j): f"{{{j}}}" for j in range(len(pattern.types))}
         context, question = (_fill(t, words | fill) for t in (pattern.context, pattern.question))
-        nonce = "".join(draw.choice("bcdfghjkmnpqrstvwxz23456789") for _ in range(3))
+        nonce = f"{draw.choice(LETTERS)}{draw.choice(DIGITS)}{draw.choice(LETTERS)}"
         concrete = Case(context, question, pattern.types, pattern.asked, pattern.answer)
         made.append((concrete, nonce))
     return made
@@ -197,32 +212,24 @@ def _fill(template: str, words: Mapping[str, object]) -> str:
     return re.sub(r"\{(\w+)\}", lambda m: str(words[m[1]]), template)
 
 
-def ask(case: Case, nonce: str, write: Write, prompt: str) -> Asked:
-    """The case in one shape under one prompt (``REWRITE`` or ``SYNTHESIZE``)."""
+def ask(case: Case, nonce: str, style: Style, prompt: str) -> Asked:
+    """The case in one style under one prompt (``REWRITE`` or ``SYNTHESIZE``)."""
     numbers: Counter[str] = Counter()
-    known, cores = [], {}
+    known = []
     for word in case.types:
         numbers[word] += 1
-        placeholder = write(word, numbers[word], nonce)
-        known.append(placeholder)
-        cores[placeholder] = tuple(re.findall(r"[a-z]+|\d+", placeholder.casefold()))
+        known.append(style.write(word, numbers[word], nonce))
     words = {str(i): p for i, p in enumerate(known)}
     question, context = _fill(case.question, words), _fill(case.context, words)
     sent = _fill(prompt, {"question": question, "context": context, "example": known[0]})
     needed = [known[i] for i in case.asked] if prompt is REWRITE else [known[case.answer]]
-    return Asked(sent, tuple(known), tuple(needed), cores)
+    finder = Finder(style.shape, nonce) if style.shape else None
+    return Asked(sent, tuple(known), tuple(needed), finder)
 
 
 def judge(asked: Asked, reply: str) -> Iterator[str]:
     """``needed VERDICT`` for each placeholder that had to return, ``extra VERDICT`` for others."""
-    rest = reply
-    verdicts: dict[str, str] = {}
-    for placeholder in sorted(asked.known, key=len, reverse=True):
-        rest, exact = _cut(re.compile(_bounded(re.escape(placeholder))), rest)
-        loose = r"[\W_]{0,3}".join(map(re.escape, asked.cores[placeholder]))
-        rest, bent = _cut(re.compile(_bounded(loose), re.I), rest)
-        if exact or bent:
-            verdicts[placeholder] = "bent" if bent else "intact"
+    verdicts, rest = _found_by(asked.finder, asked, reply) if asked.finder else _found(asked, reply)
     broken = len(re.findall(LOOKS_LIKE, rest))
     for placeholder in asked.needed:
         if placeholder not in verdicts:
@@ -233,6 +240,35 @@ def judge(asked: Asked, reply: str) -> Iterator[str]:
     yield from ["extra broken"] * broken
 
 
+def _found_by(finder: Finder, asked: Asked, reply: str) -> tuple[dict[str, str], str]:
+    """What the project's finder knows, and the reply without it; unknown numbers stay."""
+    verdicts: dict[str, str] = {}
+    rest, floor = "", 0
+    for token in finder.find(reply):
+        placeholder = finder.shape.render(token.type, finder.nonce, token.number)
+        if placeholder not in asked.known:
+            continue
+        exact = reply[token.start : token.end] == placeholder
+        if not exact or placeholder not in verdicts:
+            verdicts[placeholder] = "intact" if exact else "bent"
+        rest, floor = rest + reply[floor : token.start] + " ", token.end
+    return verdicts, rest + reply[floor:]
+
+
+def _found(asked: Asked, reply: str) -> tuple[dict[str, str], str]:
+    """The same for styles that are not the project's: letters and digits in order."""
+    verdicts: dict[str, str] = {}
+    rest = reply
+    for placeholder in sorted(asked.known, key=len, reverse=True):
+        rest, exact = re.subn(_bounded(re.escape(placeholder)), " ", rest)
+        parts = re.findall(r"[a-z]+|\d+", placeholder.casefold())
+        loose = r"[\W_]{0,3}".join(map(re.escape, parts))
+        rest, bent = re.subn(_bounded(loose), " ", rest, flags=re.IGNORECASE)
+        if exact or bent:
+            verdicts[placeholder] = "bent" if bent else "intact"
+    return verdicts, rest
+
+
 LOOKS_LIKE = re.compile(
     rf"(?i)(?<![a-z0-9])(?:{'|'.join(TYPES)})(?=[-_a-z0-9]*\d)[-_a-z0-9]{{1,16}}(?![a-z0-9])"
 )
@@ -240,10 +276,6 @@ LOOKS_LIKE = re.compile(
 
 def _bounded(pattern: str) -> str:
     return rf"(?<![A-Za-z0-9]){pattern}(?![A-Za-z0-9])"
-
-
-def _cut(pattern: re.Pattern[str], text: str) -> tuple[str, int]:
-    return pattern.subn(" ", text)
 
 
 def wilson(hits: int, total: int, z: float = 1.96) -> tuple[float, float]:
@@ -297,21 +329,28 @@ class Row:
         return Counter(self.rewrite) + Counter(self.synthesize)
 
 
-def run(model: Model, n: int, shapes: Iterable[str]) -> Iterator[Row]:
-    """Ask everything; rows in the order of ``shapes``."""
+def run(model: Model, n: int, names: Iterable[str]) -> Iterator[Row]:
+    """Ask everything; rows in the order of the styles' ``names``."""
     from rich.progress import track
 
     material = cases(n)
-    for shape in shapes:
-        write = SHAPES[shape]
+    for name in names:
+        style = STYLES[name]
         tallies = {REWRITE: Tally(), SYNTHESIZE: Tally()}
-        for case, nonce in track(material, description=shape):
-            for prompt, tally in tallies.items():
-                asked = ask(case, nonce, write, prompt)
-                if asked.needed:
-                    tally.counts.update(judge(asked, model.reply(asked.prompt)))
+        questions = [
+            (prompt, asked)
+            for case, nonce in material
+            for prompt in tallies
+            if (asked := ask(case, nonce, style, prompt)).needed
+        ]
+        with ThreadPoolExecutor(SLOTS) as pool:
+            replies = pool.map(lambda question: model.reply(question[1].prompt), questions)
+            for (prompt, asked), reply in track(
+                zip(questions, replies, strict=True), description=name, total=len(questions)
+            ):
+                tallies[prompt].counts.update(judge(asked, reply))
         counts = (dict(tallies[p].counts) for p in (REWRITE, SYNTHESIZE))
-        yield Row(shape, model.tokens(write("PERSON", 1, "k7q")), *counts)
+        yield Row(name, model.tokens(style.write("PERSON", 1, "k7q")), *counts)
 
 
 def table(rows: Sequence[Row], n: int) -> object:
@@ -368,7 +407,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m eval placeholders", description=__doc__)
     parser.add_argument("--n", type=int, default=100, help="questions (default 100)")
     parser.add_argument("--max-tokens", type=int, default=48)
-    parser.add_argument("--shape", action="append", choices=list(SHAPES), help="only this one")
+    parser.add_argument("--shape", action="append", choices=list(STYLES), help="only this one")
     parser.add_argument("--base-url", help="an OpenAI-compatible server instead of the small model")
     parser.add_argument("--json", type=Path, help="write the counts here")
     options = parser.parse_args(argv)
@@ -377,7 +416,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         from rag.testing.llama import serve_llama
 
-        with serve_llama() as llama:
+        with serve_llama(slots=SLOTS, context=512) as llama:
             rows = _measure(llama.base_url, options)
     from rich.console import Console
 
@@ -388,7 +427,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _measure(base_url: str, options: argparse.Namespace) -> list[Row]:
-    return list(run(Model(base_url, options.max_tokens), options.n, options.shape or SHAPES))
+    return list(run(Model(base_url, options.max_tokens), options.n, options.shape or STYLES))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ def test_the_ratio_is_of_medians_and_of_pairs() -> None:
 def taken(ask: float, plain: float) -> ask_cost.Taken:
     times = ask_cost.Taken(passages=[9], characters=[700])
     for name in ask_cost.LABELS:
-        times.add(name, plain if name.startswith("plain") else ask)
+        end = plain if name.startswith("plain") else ask
+        times.add(name, ask_cost.Moment(0.0, 0.0), ask_cost.Moment(end, end))
     return times
 
 
