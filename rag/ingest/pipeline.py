@@ -159,9 +159,12 @@ class Ingestor:
         allowed = self._settings.detect_timeout * (1 + len(surface) / _CHARS_PER_TIMEOUT)
         try:
             async with asyncio.timeout(allowed):
-                return await asyncio.to_thread(self._detector.detect, surface)
+                spans = await asyncio.to_thread(self._detector.detect, surface)
         except TimeoutError:
             raise DetectorFailed("The detector did not finish in time.") from None
+        if any(not 0 <= span.start < span.end <= len(surface) for span in spans):
+            raise DetectorFailed("The detector named a place outside of the text.")
+        return spans
 
     def _split(self, document: Document, spans: Sequence[Span]) -> list[ChunkDraft]:
         settings = self._settings

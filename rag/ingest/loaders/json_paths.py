@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from rag.errors import Malformed, TooLarge
@@ -50,7 +51,8 @@ def read_json_lines(text: str, limits: Limits) -> Read:
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) > limits.rows:
         raise TooLarge(f"The document has more than {limits.rows} records.")
-    return Read(_render(((f"[{n}]", _decode(line)) for n, line in enumerate(lines)), limits))
+    records = ((f"[{n}]", _decode(line)) for n, line in enumerate(lines))
+    return Read(_render(records, limits, arrays=1))
 
 
 def _decode(text: str) -> Any:
@@ -62,22 +64,24 @@ def _decode(text: str) -> Any:
         raise Malformed("The document is no JSON that can be read.") from None
 
 
-def _render(values: Any, limits: Limits) -> str:
+def _render(values: Iterable[tuple[str, Any]], limits: Limits, arrays: int = 0) -> str:
     written = BoundedText(limits.characters)
-    walk: list[Iterator[tuple[str, Any]]] = [iter(values)]
+    walk = [_Level(iter(values), arrays)]
     while walk:
         if len(walk) > limits.depth:
             raise TooLarge("The document nests too deeply.")
-        path, value = next(walk[-1], (None, None))
+        path, value = next(walk[-1].members, (None, None))
         if path is None:
             walk.pop()
             continue
         if len(path) > _MOST_PATH:
             raise TooLarge("A key of the document is too long.")
         if isinstance(value, list) and (line := _short_list(value)) is None:
-            if isinstance(value, _Pairs) and _is_record(path) and written.length:
-                written.add("\n")  # records stand apart
-            walk.append(_children(path, value))
+            within = walk[-1].arrays
+            if isinstance(value, _Pairs) and path.endswith("]") and within == 1 and written.length:
+                written.add("\n")  # records, the members of an outermost array, stand apart
+            within += not isinstance(value, _Pairs)
+            walk.append(_Level(_children(path, value), within))
         else:
             shown = line if isinstance(value, list) else _scalar(value)
             if shown:
@@ -85,16 +89,19 @@ def _render(values: Any, limits: Limits) -> str:
     return written.whole()
 
 
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Members of a value that are yet to be written, and how many arrays they lie in."""
+
+    members: Iterator[tuple[str, Any]]
+    arrays: int
+
+
 def _children(path: str, value: list[Any]) -> Iterator[tuple[str, Any]]:
     if isinstance(value, _Pairs):
         prefix = f"{path}." if path and not _TOP_RECORD.fullmatch(path) else ""
         return ((f"{prefix}{key}", child) for key, child in value)
     return ((f"{path}[{n}]", child) for n, child in enumerate(value))
-
-
-def _is_record(path: str) -> bool:
-    """An element of an outermost array."""
-    return path.endswith("]") and path.count("[") == 1
 
 
 def _short_list(value: list[Any]) -> str | None:

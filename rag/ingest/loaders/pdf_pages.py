@@ -22,6 +22,8 @@ _PDFIUM = threading.Lock()
 _PASSWORD, _SECURITY = 4, 5
 _HYPHEN = re.compile("[\x02\ufffe](?:\r?\n)?(?=(\\w)?)")
 _DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
+_NARROW = 40
+_COMPLETE = ".!?:;|"
 _INFO = {"Title": "title", "Author": "author", "Subject": "subject", "Keywords": "keywords"}
 
 
@@ -81,17 +83,29 @@ def _page_text(pdf: Any, n: int, most: int) -> str:
                 page.flatten()
                 page.close()
                 page = pdf[n]
-            lines = page.get_textpage()
+            layer = page.get_textpage()
             try:
-                if lines.count_chars() > most:
+                if layer.count_chars() > most:
                     raise TooLarge(f"The document is longer than {most} characters.")
-                text = lines.get_text_range()
+                text = layer.get_text_range()
             finally:
-                lines.close()
+                layer.close()
         finally:
             page.close()
-    text = clean(_HYPHEN.sub(_joined, text))
-    return "\n".join(line.rstrip(" \t") for line in text.split("\n")).strip("\n")
+    lines = [line.rstrip(" \t") for line in clean(_HYPHEN.sub(_joined, text)).split("\n")]
+    return _reflowed(lines).strip("\n")
+
+
+def _reflowed(lines: list[str]) -> str:
+    """Lines that only the margin broke become one: a name is not cut in two by it."""
+    lengths = sorted(map(len, filter(None, lines)))
+    full = max(_NARROW, 0.8 * lengths[int(0.9 * (len(lengths) - 1))]) if lengths else 0
+    parts = []
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        wide = len(line) >= max(full, 1) and line[-1] not in _COMPLETE
+        runs_on = wide and after[:1].isalnum()
+        parts.append(line + (" " if runs_on else "\n"))
+    return "".join(parts)
 
 
 def _joined(hyphen: re.Match[str]) -> str:
