@@ -10,6 +10,7 @@ frequent name looks like a word, and complete gazetteers weigh tens of megabytes
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping
 from functools import cache
@@ -40,9 +41,18 @@ _MOSTLY_NAMES = words(
 """In the word list, but hardly ever written in lower case as anything but a name."""
 
 
+_CONTRACTION = re.compile(r"(.+)['’ʼ](?:s|t|re|ve|ll|d|m)")
+
+
 def is_common_word(word: str) -> bool:
-    """Whether an English dictionary has it as an ordinary word: may, will, mark, rose, hope."""
-    return _fold(word) in _words()
+    """Whether an English dictionary has it as an ordinary word: may, will, mark, don't."""
+    folded = _fold(word)
+    if folded in _words():
+        return True
+    if contraction := _CONTRACTION.fullmatch(folded):
+        head = contraction[1]
+        return len(head) == 1 or head in _words() or head.removesuffix("n") in _words()
+    return False
 
 
 def is_place(word: str) -> bool:

@@ -2,7 +2,8 @@
 
 The model was trained on edited text and misses names in ``marit said`` or ``MARIT SAID``.
 In a line without any capital, or with nothing but capitals, words of the dictionary are
-made lower-case and all others capitalised. Lengths never change, so offsets hold.
+made lower-case and all others capitalised; so are several words in capitals inside
+ordinary text. Lengths never change, so offsets hold.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from rag.privacy.lexicon import is_common_word, is_given_name
 
 _LINE = re.compile(r"[^\n]+")
+_SHOUTED = re.compile(r"(?<![^\W_])[^\W\d_a-zß-ÿ]{2,}(?: [^\W\d_a-zß-ÿ]{2,}){1,3}(?![^\W_])")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
@@ -26,7 +28,16 @@ def recase(text: str) -> tuple[str, list[tuple[int, int]]]:
         parts += (text[done : line.start()], _WORD.sub(_ordinary, line[0]))
         changed.append(line.span())
         done = line.end()
-    return ("".join((*parts, text[done:])), changed) if changed else (text, [])
+    text = "".join((*parts, text[done:]))
+    return _SHOUTED.sub(_spoken, text), changed
+
+
+def _spoken(match: re.Match[str]) -> str:
+    """Two to four words in capitals inside ordinary text, when one of them is no word."""
+    found = match[0]
+    if all(is_common_word(word) or len(word) < 3 for word in found.split()):
+        return found
+    return _WORD.sub(_ordinary, found)
 
 
 def _caseless(line: str) -> bool:

@@ -85,6 +85,11 @@ _PAIR = compiled(
 )
 
 
+_LOWER_PAIR = compiled(
+    r"(?<![\p{L}\d_@./\\-])(?P<given>\p{Ll}{3,})[ ](?P<family>\p{Ll}{3,})(?![\p{L}\d_@./-])"
+)
+
+
 def evident(text: str) -> Iterator[Span]:
     """People whom the text itself introduces as such."""
     for pattern, kind in _EVIDENCE:
@@ -92,6 +97,9 @@ def evident(text: str) -> Iterator[Span]:
             start, end = headless(text, *match.span("v"))
             if score := _JUDGES[kind](text[start:end]):
                 yield Span(start, end, EntityType.PERSON, score)
+    for match in _LOWER_PAIR.finditer(text, overlapped=True, timeout=SECONDS):
+        if _paired(match):
+            yield Span(match.start(), match.end(), EntityType.PERSON, 0.6)
     for match in _PAIR.finditer(text, overlapped=True, timeout=SECONDS):
         if _paired(match):
             yield Span(match.start(), match.end(), EntityType.PERSON, 0.7)

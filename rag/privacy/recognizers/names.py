@@ -97,6 +97,8 @@ def _bare_title(word: str) -> bool:
 
 
 def _credible_word(word: str, *, given: bool, unknown: bool) -> float:
+    if len(word) < 3 and not given:
+        return 0.3
     if unknown:
         return 0.8 if given else 0.65
     if given:

@@ -168,8 +168,10 @@ def _score(text: str, start: int, end: int, *, recased: bool) -> float:
         return 0.0
     prior = credible(text[start:end])
     single = " " not in text[start:end]
-    if single and not is_given_name(text[start:end]) and _MODEL_NUMBER.match(text, end):
-        return 0.0
+    if single and not is_given_name(text[start:end]):
+        acronym = text[start:end].isupper() and end - start < 4
+        if acronym or _MODEL_NUMBER.match(text, end):
+            return 0.0
     if recased and single and not is_given_name(text[start:end]):
         return min(prior, 0.35)
     if prior <= 0.15:

@@ -92,10 +92,8 @@ def _readable(match: re.Match[str]) -> str | None:
             return None if 0xD800 <= code <= 0xDFFF or code < 0x20 else chr(code)
         case "hidden":
             return ""
-        case "space":
-            return " "
-        case "broken":  # half a surrogate pair, which no model can encode
-            return "\ufffd"
+        case "space" | "broken":  # broken: half a surrogate pair, which no model can encode
+            return " " if match.lastgroup == "space" else "\ufffd"
         case _:
             return _PLAIN.get(found) or unicodedata.normalize("NFKC", found)
 

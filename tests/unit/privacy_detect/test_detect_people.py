@@ -58,6 +58,11 @@ def test_a_lower_case_question_shows_its_names(protected: Protected) -> None:
     assert ("PERSON", "kirsti haugland") in protected("where does kirsti haugland keep the key?")
 
 
+def test_capitals_inside_a_sentence_hide_no_name(protected: Protected) -> None:
+    """A name in capitals is found in an otherwise ordinary line."""
+    assert ("PERSON", "KIRSTI HAUGLAND") in protected("The tenant is KIRSTI HAUGLAND of flat 4.")
+
+
 def test_a_name_that_is_a_word_stays_a_word_elsewhere(protected: Protected) -> None:
     """A part of a name that is also a word or a place is not hunted in other casings."""
     text = "Mark Pell lives in Jordan. Pell will mark the date with Rose Pell, who grew a rose."
