@@ -35,6 +35,7 @@ COMPACT = frozenset(
 )
 """Types whose separators mean nothing: compared by letters and digits alone."""
 
+_DATES = frozenset({EntityType.DATE, EntityType.BIRTH_DATE})
 NAMES_OF_THINGS = frozenset({EntityType.PLACE, EntityType.ORGANISATION})
 
 _RUN = re.compile(r"\S+")
@@ -127,6 +128,8 @@ def forms_of(type: EntityType, original: str) -> list[Form]:
         forms += _address_parts(original)
     elif type is EntityType.CREDENTIAL:
         forms += _secret_lines(original)
+    elif type in _DATES and len(digits := key.replace(" ", "")) > 5 and digits.isdigit():
+        forms.append(Form(original, digits, derived=True, compact=True))
     elif type is EntityType.BANK_ACCOUNT and len(key) > 15 and key[:2].isalpha():
         forms.append(Form(original, key[4:], derived=True, compact=True))
     return _distinct(forms)

@@ -19,7 +19,7 @@ _ACTIVE = words(
     image img input link math meta object param picture portal script select source style svg
     template textarea title track use video"""
 )
-_URL = r"(?:[a-z][a-z0-9+.\-]{1,20}:\\?/\\?/|//(?=[\w\[])|www\.)[^\s<>\"`|\\^{}\u0000-\u001f]*"
+_URL = r"(?:[a-z][a-z0-9+.\-]{1,20}:\\?/\\?/|www\.)[^\s<>\"`|\\^{}\u0000-\u001f]*"
 _BARE_URL = re.compile(rf"(?i)(?<![A-Za-z0-9/:]){_URL}")
 _TARGET = r"\((?:[^()\\]|\\.|\((?:[^()\\]|\\.)*\))*\)?"
 _INLINE = re.compile(rf"\]{_TARGET}", re.DOTALL)

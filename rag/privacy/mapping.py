@@ -53,6 +53,7 @@ class Subject:
     names: list[PersonName] = field(default_factory=list, repr=False)
     originals: dict[str, None] = field(default_factory=dict, repr=False)
     ambiguous: bool = False
+    literal: bool = False
 
     @property
     def fullest(self) -> str:
@@ -124,7 +125,9 @@ class Subjects:
         fresh: dict[str, Subject] = {}
         for mention, own in keys.items():
             known = [self._by_key.get(key) or fresh.get(key) for key in own]
-            subject = next(filter(None, known), None) or Subject(mention.type)
+            subject = next(filter(None, known), None) or Subject(
+                mention.type, literal=mention.literal
+            )
             found[mention] = subject
             for key in own:
                 fresh.setdefault(key, subject)

@@ -268,11 +268,11 @@ def from_spans(text: str, spans: Iterable[Span], literals: Iterable[Found]) -> l
     return disjoint([*literals, *(one for one in ranges if one is not None)])
 
 
-def disjoint(found: Iterable[Found]) -> list[Found]:
-    """Overlapping originals united; the type of the longest holds."""
+def disjoint(found: Iterable[Found], *, touching: bool = False) -> list[Found]:
+    """Overlapping (and ``touching``) originals united; the type of the longest holds."""
     united: list[Found] = []
     for one in sorted(found, key=lambda f: (f.start, -f.end)):
-        if united and one.start < united[-1].end:
+        if united and one.start < united[-1].end + touching:
             last = united.pop()
             main = max(last, one, key=lambda f: f.end - f.start)
             end = max(last.end, one.end)

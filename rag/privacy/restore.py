@@ -166,7 +166,8 @@ class Restorer:
             at = token.end
         out.append(text[at:])
         restored = [(t.start, t.end) for t, _ in tokens if t not in dead]
-        return Restored("".join(out), tuple(self._unresolved(text, restored, literals)))
+        unresolved = tuple(x for x in self.lookalikes(text, restored) if x not in literals)
+        return Restored("".join(out), unresolved)
 
     def _known_tokens(self, text: str, strict: bool) -> list[tuple[Token, Subject]]:
         found = []
@@ -190,16 +191,13 @@ class Restorer:
             if any(start < token.end and token.start < end for start, end in ranges)
         )
 
-    def _unresolved(
-        self, text: str, restored: Sequence[tuple[int, int]], literals: frozenset[str]
-    ) -> Iterator[str]:
-        """What still looks like a placeholder, each once."""
+    def lookalikes(self, text: str, known: Sequence[tuple[int, int]]) -> Iterator[str]:
+        """What looks like a placeholder outside of the ``known`` ranges, each once."""
         seen: set[str] = set()
         for start, end in self._lookalikes(text):
-            if any(start < other_end and other < end for other, other_end in restored):
+            if any(start < other_end and other < end for other, other_end in known):
                 continue
-            looks = text[start:end]
-            if looks not in literals and looks not in seen:
+            if (looks := text[start:end]) not in seen:
                 seen.add(looks)
                 yield looks
 
@@ -213,4 +211,4 @@ class Restorer:
     def knows(self, text: str, *, strict: bool, literals: frozenset[str]) -> bool:
         """Whether every placeholder-looking token is this scope's or stood in an input."""
         known = [(token.start, token.end) for token, _ in self._known_tokens(text, strict)]
-        return not any(self._unresolved(text, known, literals))
+        return all(looks in literals for looks in self.lookalikes(text, known))

@@ -37,7 +37,7 @@ from rag.privacy.protect import (
     write_out,
 )
 from rag.privacy.restore import Places, Restored, Restorer
-from rag.privacy.shapes import DEFAULT_SHAPE, LOOKALIKE, SHAPES, Finder, Shape, new_nonce
+from rag.privacy.shapes import DEFAULT_SHAPE, SHAPES, Finder, Shape, new_nonce
 from rag.types import Alias, EntityType, Span
 
 _TYPE_WORDS = {
@@ -151,7 +151,9 @@ class Scope:
             for one in found
             if not one.literal
         }
-        originals |= {(s.type, text) for s in self._subjects for text in s.originals}
+        originals |= {
+            (s.type, text) for s in self._subjects if not s.literal for text in s.originals
+        }
         return KnownForms(
             (kind, form)
             for kind, text in sorted(originals)
@@ -220,7 +222,7 @@ class Scope:
     ) -> list[str]:
         if self._shape.bare:
             taken = [
-                disjoint(widened(piece.text, one) for one in found)
+                disjoint([widened(piece.text, one) for one in found], touching=True)
                 for piece, found in zip(pieces, taken, strict=True)
             ]
         mentions = [
@@ -236,12 +238,12 @@ class Scope:
 
     def _write_piece(self, piece: Piece, named: Sequence[tuple[Found, Subject]]) -> str:
         protected, placed = write_out(piece.text, [(one, s.placeholder) for one, s in named])
-        self._literals.update(match.group() for match in LOOKALIKE.finditer(piece.text))
         expected = [(start, start + len(name)) for start, name, _ in placed]
         if not self._strict:
             self._strict = expected != self._tokens(protected, strict=False)
         if self._strict and expected != self._tokens(protected, strict=True):
             raise Unavailable("A text cannot be protected so that it can be restored.")
+        self._literals.update(self._restorer.lookalikes(protected, expected))
         self._places.record(protected, placed)
         return protected
 
@@ -268,10 +270,7 @@ class Scope:
         """A guard that knows all subjects of this scope, as they are now."""
         return Guard(
             originals=[
-                (subject.type, text)
-                for subject in self._subjects
-                for text in subject.originals
-                if text not in self._literals
+                (subject.type, text) for subject in self._subjects for text in subject.originals
             ],
             released=frozenset(self._released),
             placeholders=frozenset(subject.placeholder for subject in self._subjects),
@@ -287,7 +286,7 @@ class Scope:
 
     def entities(self) -> dict[str, int]:
         """How many subjects of each type are protected so far."""
-        return dict(Counter(str(subject.type) for subject in self._subjects))
+        return dict(Counter(str(s.type) for s in self._subjects if not s.literal))
 
 
 def _candidates(text: str, words: Words, counted: Sequence[Group], begun: set[str]) -> list[Group]:
