@@ -10,6 +10,7 @@ None`` (I6).
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
@@ -100,7 +101,6 @@ class Pool:
                 # Give up soon on what fails: psycopg doubles its delays, and who comes
                 # after the outage would wait for an attempt planned during it.
                 reconnect_timeout=1.0,
-                check=AsyncConnectionPool.check_connection,
                 name="veilrag",
                 kwargs={
                     "autocommit": True,
@@ -161,7 +161,7 @@ class Pool:
         is a task of its own, which we leave behind when time is up or we are cancelled;
         what it still gets goes back to the pool.
         """
-        task = asyncio.ensure_future(self._opened().getconn(self._timeout))
+        task = asyncio.ensure_future(self._checked(self._opened()))
         try:
             done, _ = await asyncio.wait({task}, timeout=self._timeout)
         except asyncio.CancelledError:
@@ -171,6 +171,29 @@ class Pool:
             self._abandon(task)
             raise DatabaseUnavailable()
         return task.result()
+
+    async def _checked(self, pool: AsyncConnectionPool[Connection]) -> Connection:
+        """A connection that answers. The broken ones are dropped one after the other, at once:
+
+        psycopg's own check waits longer after each, so that a cut of all connections
+        would take longer to get over than a request may take.
+        """
+        deadline = time.monotonic() + self._timeout
+        tries = 0
+        while True:
+            connection = await pool.getconn(max(0.0, deadline - time.monotonic()))
+            try:
+                await connection.execute("")
+            except psycopg.OperationalError:
+                await pool.putconn(connection)
+            except BaseException:
+                await pool.putconn(connection)
+                raise
+            else:
+                return connection
+            tries += 1
+            if tries > self._size:
+                await asyncio.sleep(0.1)
 
     def _abandon(self, task: asyncio.Task[Connection]) -> None:
         cleaning = asyncio.ensure_future(self._give_back(task))

@@ -19,6 +19,7 @@ from rag.errors import Conflict
 from rag.store.pool import mapped
 
 _WAIT_SECONDS = 30.0
+_LOCK_TIMEOUT = "30s"
 
 _TABLES = """
 select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -27,8 +28,8 @@ where n.nspname = 'veilrag' and c.relkind = 'r' order by c.relname
 _OLDER_SNAPSHOTS = """
 select count(*) from pg_stat_activity
 where pid <> pg_backend_pid() and datname = current_database()
-    and (age(backend_xmin) > age(%(horizon)s::text::xid)
-        or age(backend_xid) > age(%(horizon)s::text::xid))
+    and (age(backend_xmin) >= age(%(horizon)s::text::xid)
+        or age(backend_xid) >= age(%(horizon)s::text::xid))
 """
 
 _Connection = psycopg.Connection[tuple[Any, ...]]
@@ -45,7 +46,8 @@ class Purged:
 def purge(owner_url: str) -> Purged:
     """Take deleted rows out of the data files. Blocking; requests wait for it meanwhile.
 
-    Raises ``Conflict`` when a transaction stays open that could still see them. ``log`` is
+    Raises ``Conflict`` when a transaction stays open that could still see them, and
+    ``DatabaseUnavailable`` when one that began later holds a table too long. ``log`` is
     false where the login may not move the log on (a managed server): it goes by itself
     as the server writes on.
     """
@@ -55,6 +57,7 @@ def purge(owner_url: str) -> Purged:
             owner_url, autocommit=True, prepare_threshold=None, connect_timeout=10
         ) as connection,
     ):
+        connection.execute("select set_config('lock_timeout', %s, false)", (_LOCK_TIMEOUT,))
         _wait_for_readers(connection)
         tables = [name for (name,) in connection.execute(_TABLES).fetchall()]
         for name in tables:
