@@ -76,12 +76,12 @@ def answer_by_quoting(question: str, contexts: Sequence[str], most: int = 3) -> 
     asks for a phone number is also answered by a phone number's placeholder, and so on;
     such a type alone is no answer.
     """
-    asked = {stem(word) for word in words(question)} | _asked_types(question)
     candidates = [
         (sentence, number, {stem(word) for word in words(sentence)} | _held_types(sentence))
         for number, context in enumerate(contexts, start=1)
         for sentence in sentences(context)
     ]
+    asked = _asked(question, set().union(*(held for _, _, held in candidates)))
     frequency = Counter(s for _, _, stems in candidates for s in stems & asked)
     rated = [
         (_worth(stems & asked, frequency, len(candidates), len(sentence)), -at, sentence, number)
@@ -99,10 +99,19 @@ def answer_by_quoting(question: str, contexts: Sequence[str], most: int = 3) -> 
     return "\n".join([QUOTED, *lines])
 
 
-def _asked_types(question: str) -> set[str]:
-    """Marks such as ``<PHONE>`` for the types of value that the question asks for."""
+def _asked(question: str, held: set[str]) -> set[str]:
+    """The question's stems, and marks such as ``<PHONE>`` for the types that it asks for.
+
+    Where some sentence holds a value of the type, the value counts and the word for it
+    does not: "the address in 1.1" answers no question for an address.
+    """
     spelled = {word.casefold() for word in _WORD.findall(question)}
-    return {f"<{asked}>" for asked, cues in _ASKED_TYPES.items() if spelled & set(cues.split())}
+    asked = {stem(word) for word in words(question)}
+    for kind, cues in _ASKED_TYPES.items():
+        said = spelled & set(cues.split())
+        if said and f"<{kind}>" in held:
+            asked = (asked - {stem(word) for word in said}) | {f"<{kind}>"}
+    return asked
 
 
 def _held_types(sentence: str) -> set[str]:

@@ -1,9 +1,10 @@
-"""Reciprocal rank fusion: Cormack, Clarke, Büttcher, SIGIR 2009.
+"""Reciprocal rank fusion (Cormack, Clarke, Büttcher, SIGIR 2009), weighted, and the union.
 
-    score(d) = sum over rankings r of 1 / (K + rank_r(d)),  K = 60, rank from 1
+    score(d) = sum over rankings r of w_r / (K + rank_r(d)),  rank from 1
 
 divided by its greatest possible value, so that a score stands between 0 and 1: a chunk
-that leads every ranking gets 1.
+that leads every ranking gets 1. Weights and K were chosen by measurement, see
+ARCHITECTURE.md: plain fusion of a strong and a weak ranking falls under the strong one.
 """
 
 from __future__ import annotations
@@ -14,21 +15,22 @@ from uuid import UUID
 
 from rag.types import Hit
 
-K = 60
+K = 20
 
 
-def fuse(rankings: Sequence[Sequence[Hit]]) -> list[Hit]:
+def fuse(rankings: Sequence[Sequence[Hit]], weights: Sequence[float] | None = None) -> list[Hit]:
     """One ranking from several, best first; ties keep the order of first appearance."""
+    weights = weights or [1.0] * len(rankings)
     kept: dict[UUID, Hit] = {}
     scores: dict[UUID, float] = {}
-    for ranking in rankings:
+    for ranking, weight in zip(rankings, weights, strict=True):
         for rank, hit in enumerate(ranking, start=1):
             key = hit.chunk.id
             known = kept.setdefault(key, hit)
             if known.similarity is None and hit.similarity is not None:
                 kept[key] = replace(known, similarity=hit.similarity)
-            scores[key] = scores.get(key, 0.0) + 1.0 / (K + rank)
-    best = max(1, len(rankings)) / (K + 1)
+            scores[key] = scores.get(key, 0.0) + weight / (K + rank)
+    best = sum(weights) / (K + 1)
     order = sorted(scores, key=lambda key: -scores[key])
     return [replace(kept[key], score=scores[key] / best) for key in order]
 
@@ -36,15 +38,17 @@ def fuse(rankings: Sequence[Sequence[Hit]]) -> list[Hit]:
 def best_rank(results: Sequence[Sequence[Hit]], top_k: int) -> list[Hit]:
     """The union of several results, each chunk once at its best rank, cut at ``top_k``.
 
-    At one rank the higher score goes first, then the earlier result, so that the same
-    results always give the same order.
+    At one rank that chunk goes first which more results hold high (by the sum of its
+    reciprocal ranks), then the one of the earlier result, so that the same results always
+    give the same order.
     """
-    best: dict[UUID, tuple[int, float, int, Hit]] = {}
+    best: dict[UUID, tuple[int, int, Hit]] = {}
+    support: dict[UUID, float] = {}
     for at, result in enumerate(results):
         for rank, hit in enumerate(result):
-            entry = (rank, -hit.score, at, hit)
-            known = best.get(hit.chunk.id)
-            if known is None or entry[:3] < known[:3]:
-                best[hit.chunk.id] = entry
-    ordered = sorted(best.values(), key=lambda entry: entry[:3])
-    return [entry[3] for entry in ordered[:top_k]]
+            key = hit.chunk.id
+            support[key] = support.get(key, 0.0) + 1.0 / (K + rank + 1)
+            if key not in best or rank < best[key][0]:
+                best[key] = (rank, at, hit)
+    ordered = sorted(best, key=lambda key: (best[key][0], -support[key], best[key][1]))
+    return [best[key][2] for key in ordered[:top_k]]

@@ -16,6 +16,9 @@ from rag.graphs.retriever.fusion import fuse
 from rag.graphs.retriever.state import RetrieverState
 from rag.types import Hit
 
+DENSE_WEIGHT, LEXICAL_WEIGHT = 0.3, 0.7
+"""For the local static embeddings; see ARCHITECTURE.md for the figures."""
+
 CANDIDATES = 4
 """How many times ``top_k`` each ranking brings before fusion and filter."""
 
@@ -56,5 +59,7 @@ async def search_hybrid(state: RetrieverState, runtime: Runtime[AskContext]) -> 
 async def filter_hits(state: RetrieverState, runtime: Runtime[AskContext]) -> dict[str, Any]:
     """Fuse where there are several rankings, drop what scores nothing, cut at ``top_k``."""
     rankings = state["rankings"]
-    hits = fuse(rankings) if len(rankings) > 1 else rankings[0]
+    hits = rankings[0]
+    if len(rankings) > 1:
+        hits = fuse(rankings, (DENSE_WEIGHT, LEXICAL_WEIGHT))
     return {"chunks": [hit for hit in hits if hit.score > 0][: state["top_k"]]}

@@ -29,10 +29,15 @@ def test_a_chunk_that_leads_every_ranking_scores_one() -> None:
 
 
 def test_fusion_by_hand() -> None:
-    """Rank 1 and rank 2 of two rankings: (1/61 + 1/62) / (2/61)."""
+    """Rank 1 and rank 2 of two rankings: (1/21 + 1/22) / (2/21)."""
     fused = fuse([[hit(1), hit(2)], [hit(3), hit(1)]])
     assert numbers(fused) == [1, 3, 2]
-    assert fused[0].score == pytest.approx((1 / 61 + 1 / 62) / (2 / 61))
+    assert fused[0].score == pytest.approx((1 / 21 + 1 / 22) / (2 / 21))
+
+
+def test_a_heavier_ranking_decides() -> None:
+    """With weights 1 and 3 the leader of the second ranking leads."""
+    assert numbers(fuse([[hit(1), hit(2)], [hit(2), hit(1)]], (1.0, 3.0))) == [2, 1]
 
 
 def test_fusion_keeps_the_similarity_of_the_dense_ranking() -> None:
@@ -43,8 +48,14 @@ def test_fusion_keeps_the_similarity_of_the_dense_ranking() -> None:
 
 def test_the_union_holds_each_chunk_once_at_its_best_rank() -> None:
     """Chunk 2 leads the second result and so goes before chunk 3 of the first."""
-    joined = best_rank([[hit(1, 0.9), hit(3), hit(2)], [hit(2, 0.8), hit(1)]], top_k=5)
+    joined = best_rank([[hit(1), hit(3), hit(2)], [hit(2), hit(1)]], top_k=5)
     assert numbers(joined) == [1, 2, 3]
+
+
+def test_at_one_rank_the_chunk_that_more_results_hold_goes_first() -> None:
+    """Chunk 2 leads one result and stands in the others; chunk 1 leads one alone."""
+    joined = best_rank([[hit(1), hit(2)], [hit(2)], [hit(5), hit(2)]], top_k=5)
+    assert numbers(joined) == [2, 1, 5]
 
 
 def test_the_union_is_cut_at_top_k() -> None:
@@ -52,7 +63,7 @@ def test_the_union_is_cut_at_top_k() -> None:
     assert len(best_rank([[hit(n) for n in range(9)], [hit(20)]], top_k=3)) == 3
 
 
-def test_equal_ranks_and_scores_keep_the_order_of_the_queries() -> None:
+def test_equal_ranks_keep_the_order_of_the_queries() -> None:
     """The same results always give the same prompt."""
     results = [[hit(5)], [hit(4)], [hit(6)]]
     assert numbers(best_rank(results, 3)) == [5, 4, 6]
