@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from eval.placeholders import REWRITE, SHAPES, SYNTHESIZE, Case, ask, cases, judge, wilson
+from eval.placeholders import REWRITE, STYLES, SYNTHESIZE, Case, ask, cases, judge, wilson
 
 CASE = Case(
     "{0} handed the boat over to {1}.", "Who has the boat of {0}?", ("PERSON", "PERSON"), (0,), 1
 )
-ASKED = ask(CASE, "k7q", SHAPES["[PERSON_1_k7q]"], SYNTHESIZE)
+ASKED = ask(CASE, "k7q", STYLES["[PERSON_1_k7q]"], SYNTHESIZE)
 
 REPLIES = {
     "intact": ("It is [PERSON_2_k7q].", ["needed intact"]),
@@ -39,21 +39,21 @@ def test_verdicts(reply: str, verdicts: list[str]) -> None:
     assert sorted(judge(ASKED, reply)) == sorted(verdicts)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", STYLES)
 @pytest.mark.parametrize("prompt", [REWRITE, SYNTHESIZE])
 def test_an_echo_is_intact(shape: str, prompt: str) -> None:
     """A model that repeats its prompt scores full marks in every shape."""
     for case, nonce in cases(20):
-        asked = ask(case, nonce, SHAPES[shape], prompt)
+        asked = ask(case, nonce, STYLES[shape], prompt)
         verdicts = set(judge(asked, asked.prompt))
         assert verdicts <= {"needed intact", "extra intact"}
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", STYLES)
 def test_prompts_hold_no_gap(shape: str) -> None:
     """Every template is filled: no brace of ours is left, whatever the shape brings itself."""
     for case, nonce in cases(20):
-        asked = ask(case, nonce, SHAPES[shape], SYNTHESIZE)
+        asked = ask(case, nonce, STYLES[shape], SYNTHESIZE)
         plain = asked.prompt
         for placeholder in asked.known:
             plain = plain.replace(placeholder, "")
