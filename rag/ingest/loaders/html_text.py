@@ -35,7 +35,7 @@ _LINES = frozenset({
     "body", "center",
 })  # fmt: skip
 _HEADINGS = {f"h{n}": n for n in range(1, 7)}
-_LAYOUT = ("table", *_HEADINGS)
+_LAYOUT = ", ".join(("table", *_HEADINGS))
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.I)
 _SPACES = re.compile(r"[ \t\n\f\r\xa0]+")
 _HINTS = re.compile("[\xad\u200b\u2060\ufeff]")
@@ -191,8 +191,8 @@ def _is_hidden(node: Any) -> bool:
 
 def _is_grid(table: Any) -> bool:
     """A table of data: rows of cells. One that holds others, or headings, is layout."""
-    inner = [node.tag for node in _visible(table) if node.tag in _LAYOUT or node.tag == "tr"]
-    return not any(tag in _LAYOUT for tag in inner) and "tr" in inner
+    # the table itself is among what it matches
+    return len(table.css(_LAYOUT)) == 1 and table.css_first("tr") is not None
 
 
 def _visible(top: Any) -> Iterator[Any]:

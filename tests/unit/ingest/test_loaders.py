@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -276,6 +279,51 @@ def test_a_layout_of_tables_keeps_its_blocks() -> None:
     """A table that holds others, or headings, is no table of data."""
     page = "<table><tr><td><h2>Left</h2><p>one</p><td><table><tr><td>a<td>b</table></table>"
     assert load("a.html", page.encode()).content == "Left\n\none\n\na | b"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<table><tr><td>" * 150 + "<b>x</b>" * 40_000,
+        "<!--a-->" * 100_000 + "x",
+        "<a b='" * 100_000,
+        "<p>x" * 100_000,
+    ],
+)
+def test_odd_pages_are_read_in_time(page: str) -> None:
+    """No page makes reading quadratic: a megabyte takes seconds."""
+    began = time.monotonic()
+    with contextlib.suppress(EmptyDocument):
+        load("a.html", page.encode())
+    assert time.monotonic() - began < 10
+
+
+MARK = "Zenobia Qvist"
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.json", f'{{"{MARK}": '),
+        ("a.json", f'["{MARK}"' + "[" * 100_000),
+        ("a.jsonl", f"{MARK}\n{MARK}"),
+        ("a.pdf", f"%PDF-1.4 {MARK}"),
+        (f"{MARK}.docx", MARK),
+        (f"{MARK}.pdf", MARK),
+        (MARK * 60, MARK),
+        ("a.txt", MARK * 1_000_000),
+    ],
+)
+def test_no_refusal_holds_text_of_the_document(name: str, data: str) -> None:
+    """Neither the message nor the error behind it carries a value (I6)."""
+    with pytest.raises(VeilragError) as raised:
+        load(name, data.encode())
+    trace = "".join(traceback.format_exception(raised.value))
+    raising = [line for line in trace.splitlines() if "Error" in line or ": " in line]
+    assert MARK not in raised.value.message
+    assert raised.value.__cause__ is None
+    assert not any(MARK in line for line in raising)
+    assert "During handling" not in trace
 
 
 # -- CSV ------------------------------------------------------------------------------
