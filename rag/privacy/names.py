@@ -90,7 +90,7 @@ class PersonName:
 
     def is_weak(self) -> bool:
         """Whether the whole name may mean something else: every part is a weak word."""
-        return all(_weak(unit.key) for unit in self.units)
+        return not self.suffix and all(_weak(unit.key) for unit in self.units)
 
     def can_be(self, full: PersonName) -> bool:
         """Whether this mention can mean the person of that at least as full name."""

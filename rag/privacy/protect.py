@@ -43,6 +43,8 @@ _TITLE_BEFORE = re.compile(r"([^\W_]+)\.?\s{1,2}\Z")
 _WORD_BEFORE = re.compile(r"([^\W_]+)[.,]?\s{1,3}\Z")
 _NUMBER_AFTER = re.compile(r"\s{0,2}\d")
 _JOINING = re.compile(r"[\s\-'\u2019\u2010-\u2015.,_/\"\u201c\u201d()&+@:]{0,4}")
+_ABBREVIATION = 3
+"""A full stop behind a word of so few letters may be an initial's or a title's."""
 _SENTENCE_BREAK = re.compile(r"[.!?]\s|\n\s*\n")
 
 
@@ -127,7 +129,10 @@ class KnownForms:
         """Whether the words are one mention, not the end and the beginning of two sentences."""
         return all(
             _JOINING.fullmatch(text, read.ends[n], read.starts[n + 1])
-            and not _SENTENCE_BREAK.search(text, read.ends[n], read.starts[n + 1])
+            and (
+                len(read.keys[n]) <= _ABBREVIATION
+                or not _SENTENCE_BREAK.search(text, read.ends[n], read.starts[n + 1])
+            )
             for n in range(at, at + size - 1)
         )
 
@@ -245,8 +250,13 @@ def _capitalised(text: str) -> bool:
 
 
 def _called_thing(piece: Piece, start: int, end: int) -> bool:
+    """A thing's name around one word; several words are a thing's only where they are all of it."""
+    several = " " in piece.text[start:end].strip()
     return any(
-        span.type in _SPEAKS_AGAINST and span.start <= start and end <= span.end
+        span.type in _SPEAKS_AGAINST
+        and span.start <= start
+        and end <= span.end
+        and (not several or (span.start, span.end) == (start, end))
         for span in piece.spans
     )
 

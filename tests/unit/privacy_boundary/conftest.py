@@ -78,10 +78,10 @@ def build_scope(
 def marked(text: str, **originals: str | list[str]) -> Piece:
     """``text`` with a span for the first occurrence of each original, by type."""
     spans = []
-    for type, values in originals.items():
+    for kind, values in originals.items():
         for value in [values] if isinstance(values, str) else values:
             start = text.index(value)
-            spans.append(Span(start, start + len(value), EntityType[type]))
+            spans.append(Span(start, start + len(value), EntityType[kind]))
     return Piece(text, tuple(sorted(spans)))
 
 

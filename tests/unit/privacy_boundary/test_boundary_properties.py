@@ -20,7 +20,8 @@ def _kit() -> ModuleType:
     """The fakes of this folder, for tests that cannot take fixtures."""
     path = Path(__file__).with_name("conftest.py")
     spec = importlib.util.spec_from_file_location("privacy_boundary_kit", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -160,7 +160,8 @@ async def test_overlapping_spans_leave_nothing_in_sight(make_scope) -> None:
     )
     scope = make_scope()
     [protected] = await scope.protect([Piece(text, spans)])
-    assert protected.startswith("card [") and protected.endswith("] declined")
+    assert protected.startswith("card [")
+    assert protected.endswith("] declined")
     assert scope.restore(protected).text == text
 
 
@@ -241,7 +242,8 @@ async def test_views_of_the_mapping_are_masked(make_scope, mark) -> None:
     await scope.protect([mark("Sunniva Thorsrud pays.", PERSON="Sunniva Thorsrud")])
     assert dict(scope.masked()) == {"[PERSON_1_k7q]": "S••• (16)"}
     shown = repr((scope, scope.masked(), list(scope._subjects), scope.guard(), scope._places))
-    assert "unniva" not in shown and "horsrud" not in shown
+    assert "unniva" not in shown
+    assert "horsrud" not in shown
 
 
 async def test_a_remote_embedder_gets_type_words(make_scope, mark) -> None:

@@ -114,7 +114,10 @@ async def test_a_literal_of_the_input_survives(make_scope, mark, literal) -> Non
 
 async def test_a_quotation_takes_the_form_of_its_place(make_scope, mark) -> None:
     """I3: words to the left decide; elsewhere the fullest form stands."""
-    text = "The caretaker is Sunniva Thorsrud. CARETAKER ON DUTY: SUNNIVA THORSRUD. Then Ms Thorsrud left."
+    text = (
+        "The caretaker is Sunniva Thorsrud. CARETAKER ON DUTY: SUNNIVA THORSRUD. "
+        "Then Ms Thorsrud left."
+    )
     scope = make_scope(nonce="k7q")
     [protected] = await scope.protect([mark(text, PERSON="Sunniva Thorsrud")])
     assert scope.restore(protected).text == text
