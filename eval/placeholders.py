@@ -295,7 +295,7 @@ class Model:
     def __init__(self, base_url: str, max_tokens: int) -> None:
         import httpx2
 
-        self._http = httpx2.Client(base_url=base_url, trust_env=False, timeout=120)
+        self._http = httpx2.Client(base_url=base_url, trust_env=False, timeout=600)
         self._max_tokens = max_tokens
 
     def reply(self, prompt: str) -> str:
@@ -412,22 +412,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write the counts here")
     options = parser.parse_args(argv)
     if options.base_url:
-        rows = _measure(options.base_url, options)
+        _measure(options.base_url, options)
     else:
         from rag.testing.llama import serve_llama
 
         with serve_llama(slots=SLOTS, context=512) as llama:
-            rows = _measure(llama.base_url, options)
-    from rich.console import Console
-
-    Console(width=150).print(table(rows, options.n))
-    if options.json:
-        options.json.write_text(json.dumps({"n": options.n, "rows": [asdict(r) for r in rows]}))
+            _measure(llama.base_url, options)
     return 0
 
 
-def _measure(base_url: str, options: argparse.Namespace) -> list[Row]:
-    return list(run(Model(base_url, options.max_tokens), options.n, options.shape or STYLES))
+def _measure(base_url: str, options: argparse.Namespace) -> None:
+    """Print the table at the end; write what there is after every style: this takes long."""
+    from rich.console import Console
+
+    rows: list[Row] = []
+    for row in run(Model(base_url, options.max_tokens), options.n, options.shape or STYLES):
+        rows.append(row)
+        if options.json:
+            made = {"n": options.n, "rows": [asdict(r) for r in rows]}
+            options.json.write_text(json.dumps(made))
+    Console(width=150).print(table(rows, options.n))
 
 
 if __name__ == "__main__":
