@@ -165,7 +165,8 @@ with candidate as materialized (
     from veilrag.chunks c
         join veilrag.documents d on d.tenant = c.tenant and d.id = c.document
     where c.collection = any(%(collections)s) and c.space = %(space)s
-        and c.embedding is not null and veilrag.matches(d.facts, %(filters)s::jsonb)
+        and c.embedding is not null
+        and (%(filters)s::jsonb = '{}'::jsonb or veilrag.matches(d.facts, %(filters)s::jsonb))
 ), nearest as materialized (
     select id, distance from candidate order by distance, id limit %(limit)s
 )
@@ -184,7 +185,7 @@ with candidate as materialized (
         join veilrag.documents d on d.tenant = c.tenant and d.id = c.document
     where c.collection = any(%(collections)s)
         and c.tsv @@ veilrag.any_word(%(languages)s, %(query)s)
-        and veilrag.matches(d.facts, %(filters)s::jsonb)
+        and (%(filters)s::jsonb = '{}'::jsonb or veilrag.matches(d.facts, %(filters)s::jsonb))
 ), best as materialized (
     select id, rank from candidate order by rank desc, id limit %(limit)s
 )
