@@ -15,7 +15,6 @@ as often as in the sources outside of the marks.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import re
@@ -29,7 +28,7 @@ import pytest
 
 from rag.errors import BoundaryRefused
 from rag.privacy.forms import FormHasher, aliases_of
-from rag.privacy.lexicon import is_common_word, is_place, is_title
+from rag.privacy.lexicon import is_common_word, is_place, is_title, words
 from rag.privacy.policy import load_policy
 from rag.privacy.protect import Piece
 from rag.privacy.scope import Scope
@@ -43,9 +42,7 @@ TYPES = {
     "ORG": EntityType.ORGANISATION,
     "TIME": EntityType.DATE,
 }
-PARTICLES = set(
-    "van von der den de del della di da das do dos du la le el al bin ibn née the of".split()
-)
+PARTICLES = words("van von der den de del della di da das do dos du la le el al bin ibn née the of")
 SPELLINGS = (str, str.lower, str.upper, lambda name: name.split()[-1])
 
 
@@ -140,16 +137,16 @@ def _leaks(documents: Sequence[dict[str, Any]], texts: Sequence[str], question: 
     sources = "\n".join([*map(_outside_marks, documents), question, question])
     found = []
     for name in _people(documents):
-        words = re.findall(r"\w+", name)
-        if len(words) == 1 and not _certain(words[0]):
+        parts = re.findall(r"\w+", name)
+        if len(parts) == 1 and not _certain(parts[0]):
             if _stands(name, out) > _stands(name, sources):
                 found.append(name)
-        elif all(not _certain(word) for word in words):
+        elif all(not _certain(part) for part in parts):
             if _stands(name, out):
                 found.append(name)
         elif _stands(name.casefold(), folded):
             found.append(name)
-        found += [w for w in words if _certain(w) and _stands(w.casefold(), folded)]
+        found += [w for w in parts if _certain(w) and _stands(w.casefold(), folded)]
     return found
 
 
