@@ -54,7 +54,7 @@ def test_five_times_cheaper_is_the_target(ask: float, plain: float, met: bool) -
 
 def samples(*resident: float) -> list[dict[str, float]]:
     return [
-        {"requests": 100.0 * number, "resident_mb": mb, "descendants_mb": 0.0}
+        {"requests": 100.0 * number, "resident_mb": mb, "database_mb": 0.0}
         for number, mb in enumerate(resident)
     ]
 
@@ -77,6 +77,13 @@ def test_each_target_of_memory_can_be_missed(
     assert figures["met"] is (not missed)
 
 
+def test_too_short_a_run_claims_nothing() -> None:
+    """Below 200 requests flatness was not measured: the target is not met."""
+    figures = memory.figures(samples(100, 100), [0.1], 100, 1, 1)
+    assert figures["targets"]["flat_from_200"] is False
+    assert strict_json(figures)
+
+
 def test_growth_is_counted_from_the_200th_request() -> None:
     """What is loaded before does not count: 10 MB more for each 100 after is a slope of 10."""
     figures = memory.figures(samples(100, 400, 600, 610, 620), [0.1], 800, 1, 1)
@@ -85,9 +92,9 @@ def test_growth_is_counted_from_the_200th_request() -> None:
 
 def test_the_resident_set_is_read_of_the_process_that_is_named() -> None:
     """Holding 64 MB more shows as 64 MB more, to a few."""
-    before = memory.status_megabytes(os.getpid(), "VmRSS")
+    before = memory.megabytes(os.getpid(), "VmRSS")
     held = bytearray(os.urandom(64_000_000))
-    assert memory.status_megabytes(os.getpid(), "VmRSS") - before == pytest.approx(64, abs=8)
+    assert memory.megabytes(os.getpid(), "VmRSS") - before == pytest.approx(64, abs=8)
     assert len(held) == 64_000_000
 
 
@@ -95,7 +102,7 @@ def test_a_process_that_is_gone_holds_nothing() -> None:
     """A process that ended between two samples is no error."""
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()
-    assert memory.status_megabytes(done.pid, "VmRSS") == 0.0
+    assert memory.megabytes(done.pid, "VmRSS") == 0.0
 
 
 def test_children_of_children_are_found() -> None:
