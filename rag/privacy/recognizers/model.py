@@ -58,9 +58,10 @@ class SpacyNames:
     def entities(self, text: str) -> list[Span]:
         found: set[Span] = set()
         for start, end in windows(text):
-            for span in self._read(text[start:end]):
-                cut_left = span.start == 0 and start > 0
-                cut_right = span.end == end - start and end < len(text)
+            window = text[start:end]
+            for span in self._read(window):
+                cut_left = start > 0 and not window[: span.start].strip()
+                cut_right = end < len(text) and not window[span.end :].strip()
                 if not cut_left and not cut_right:
                     found.add(span.shifted(start))
         return sorted(found)
