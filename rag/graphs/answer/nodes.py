@@ -30,11 +30,15 @@ from rag.types import Hit, ScoreCase
 async def anonymize(state: AnswerState, runtime: Runtime[AskContext]) -> dict[str, Any]:
     """The question with placeholders, by its own spans and by the forms that are known."""
     if not state.get("anonymize", True):
-        return {"anonymized_question": state["question"], "pii_mapping": {}}
+        return {"anonymized_question": state["question"], "pii_mapping": {}, "question_spans": ()}
     scope = runtime.context.scope
-    question = state["question"]
-    [protected] = await scope.protect([Piece(question, await scope.detect(question))])
-    return {"anonymized_question": protected, "pii_mapping": scope.masked()}
+    spans = await scope.detect(state["question"])
+    [protected] = await scope.protect([Piece(state["question"], spans)])
+    return {
+        "anonymized_question": protected,
+        "pii_mapping": scope.masked(),
+        "question_spans": spans,
+    }
 
 
 async def rewrite(state: AnswerState, runtime: Runtime[AskContext]) -> dict[str, Any]:
@@ -80,11 +84,17 @@ async def sub_retrieve(state: AnswerState, runtime: Runtime[AskContext]) -> dict
     )
     hits = await context.search.fill(best_rank(results, top_k))
     hits, pieces = fit(hits, context.context_chars)
-    if state.get("anonymize", True):
-        contexts = await context.scope.protect(pieces)
-    else:
-        contexts = [piece.text for piece in pieces]
-    return {"retrieved": hits, "contexts": contexts, "pii_mapping": context.scope.masked()}
+    if not state.get("anonymize", True):
+        return {"retrieved": hits, "contexts": [piece.text for piece in pieces]}
+    # The question once more: what a passage gave away must not leave in it either.
+    asked = Piece(state["question"], state["question_spans"])
+    protected, *contexts = await context.scope.protect([asked, *pieces])
+    return {
+        "retrieved": hits,
+        "contexts": contexts,
+        "anonymized_question": protected,
+        "pii_mapping": context.scope.masked(),
+    }
 
 
 async def _retrieve(query: str, protected: str, top_k: int, context: AskContext) -> list[Hit]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
-from rag.types import Hit, Score
+from rag.types import Hit, Score, Span
 
 
 class AnswerState(TypedDict, total=False):
@@ -15,6 +15,7 @@ class AnswerState(TypedDict, total=False):
     question: str
     anonymize: bool
     anonymized_question: str
+    question_spans: tuple[Span, ...]
     pii_mapping: Mapping[str, str]
     rewrite_n: int
     rewrites: list[str]
