@@ -25,7 +25,7 @@ _UNIT = (
     r"(?:(?:Flat|Apt|Apartment|Unit|Suite|Ste|Room|Rm|Floor|Fl|Building|Bldg|Block|House|Lot|"
     r"Studio|Level)\.?[ ]?\#?[ ]?[0-9]{0,5}[A-Za-z]?(?![A-Za-z])|\#[ ]?\d{1,5}[A-Za-z]?)"
 )
-_UK = r"(?:GIR ?0AA|[A-PR-UWYZ][A-HK-Y]?[0-9][0-9A-HJKMNPR-Y]? ?[0-9][ABD-HJLNP-UW-Z]{2})"
+_UK = r"(?:GIR ?0AA|[A-PR-UWYZ][A-HK-Y]?[0-9][0-9A-HJKMNPR-Y]?(?: |\r?\n)?[0-9][ABD-HJLNP-UW-Z]{2})"
 _STATE = (
     r"(?:A[KLRZ]|C[AOT]|D[CE]|FL|GA|HI|I[ADLN]|K[SY]|LA|M[ADEINOST]|N[CDEHJMVY]|O[HKR]|PA|RI|S[CD]|"
     r"T[NX]|UT|V[AT]|W[AIVY]|PR)"
@@ -113,4 +113,4 @@ def _judge_labelled(found: str) -> float | None:
 
 def _spaced(code: str) -> float | None:
     """Alone, a postcode needs its space: ``LS6 4QX``; clause and part numbers have none."""
-    return 0.55 if " " in code else None
+    return 0.55 if any(c.isspace() for c in code) else None

@@ -117,8 +117,7 @@ _NAME_BEFORE = regex.compile(r"\p{Lu}[\p{L}'’.-]*[ ]\Z")
 
 
 _PHONE_WORDS = words(
-    """phone telephone tel cell cellphone mobile mob call called calling ring rang dial text
-    sms fax whatsapp signal telegram hotline landline handy telefon telefoon mobil téléphone
+    """phone telephone tel cell cellphone mobile mob call called calling ring rang dial sms fax whatsapp telegram hotline landline handy telefon telefoon mobil téléphone
     teléfono contact reach ext extension"""
 )
 _NOT_PHONES = words(

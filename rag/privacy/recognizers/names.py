@@ -85,11 +85,11 @@ def credible(name: str) -> float:
     given = is_given_name(parts[0])
     if len(parts) == 1:
         return _credible_word(parts[0], given=given, unknown=bool(unknown))
-    if unknown:
+    if unknown and (given or proper(parts[0]) or any(len(t) > 2 for t in unknown)):
         return 0.9 if given or len(unknown) > 1 else 0.85
     if given:
-        return 0.75
-    return 0.5 if any(proper(t) for t in parts) else 0.3
+        return 0.45
+    return 0.5 if proper(parts[0]) else 0.3
 
 
 def _bare_title(word: str) -> bool:
@@ -103,7 +103,7 @@ def _credible_word(word: str, *, given: bool, unknown: bool) -> float:
         return 0.8 if given else 0.65
     if given:
         return 0.5
-    return 0.4 if is_place(word) else 0.15
+    return 0.35 if is_place(word) else 0.15
 
 
 def headless(text: str, start: int, end: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from rag.privacy.lexicon import is_common_word, is_given_name, is_place, is_title, words
 from rag.privacy.recognizers.casing import recase
@@ -30,6 +31,8 @@ from rag.privacy.recognizers.rules import SECONDS
 from rag.types import EntityType, Span
 
 _RUN = compiled(NAME)
+_WRAPPED = compiled(r"(?P<line>^[^\n]{40,}[\p{L}\p{M},])\n(?=\p{L})")
+_TABULAR = compiled(r"[;|\t<>{}]")
 _MARKS = compiled(r"</?[A-Za-z][^<>\n]{0,300}>|[*_`#|;]+(?=\s|\p{L})|(?<=\p{L})[*_`|;]+(?!\p{L})")
 _SPLIT = compiled(r"\s*\n\s*|[ ]{2,}|\t")
 _MODEL_NUMBER = compiled(r"[ -]\d")
@@ -60,6 +63,7 @@ class PeopleRecognizer:
         self._model = model
 
     def find(self, text: str) -> list[Span]:
+        text = _unwrapped(text)
         cased, changed = recase(_unmarked(text))
         spans = list(self._modelled(cased, changed))
         spans += evident(text)
@@ -104,6 +108,17 @@ def _gazetteer(text: str) -> Iterator[Span]:
                 yield Span(start, ends[-1], EntityType.PLACE, 0.5)
                 at += text.count(" ", start, ends[-1])
             at += 1
+
+
+def _unwrapped(text: str) -> str:
+    """The text with a blank for each line break inside running prose, of equal length."""
+
+    def unwrap(match: Any) -> str:
+        line = str(match["line"])
+        prose = line.count(" ") > 5 and line.count(",") < 4 and not _TABULAR.search(line)
+        return line + (" " if prose else "\n")
+
+    return str(_WRAPPED.sub(unwrap, text))
 
 
 def _unmarked(text: str) -> str:

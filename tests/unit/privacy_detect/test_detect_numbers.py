@@ -78,6 +78,8 @@ FOUND = [
      ["48 Heather Lane\nFlat 3B\nLeeds\nLS6 4QX"]),
     ("at 5507 Kestrel Hollow Road, Apt 12, Chattanooga, TN 37499.", "ADDRESS",
      ["5507 Kestrel Hollow Road, Apt 12, Chattanooga, TN 37499"]),
+    ("of 19 Osprey Crescent, Berwick TD15\n2AB.", "ADDRESS",
+     ["19 Osprey Crescent, Berwick TD15\n2AB"]),
     ("Flat 2, 17 St. Mary's Court, York YO1 7EP", "ADDRESS",
      ["Flat 2, 17 St. Mary's Court, York YO1 7EP"]),
     ("Besuch: Lindenstraße 27, 10969 Berlin.", "ADDRESS", ["Lindenstraße 27, 10969 Berlin"]),
@@ -135,6 +137,10 @@ LEFT_ALONE = [
     "He will bill the grant in June; Grace periods end in August.",
     "The meeting is in Washington on Monday at 10:30:45.",
     "Room 4, floor 2, row 7, seat 12.",
+    '{"text": "Sensor 40-1987 reads 12 cm more than the gauge."}',
+    "Head of Field Service, Installation Engineer",
+    "Report BW-I-2025-009, 4 July 2025.",
+    "The cold store is in Lyon, the depot in Bergen.",
 ]
 
 

@@ -63,6 +63,14 @@ def test_capitals_inside_a_sentence_hide_no_name(protected: Protected) -> None:
     assert ("PERSON", "KIRSTI HAUGLAND") in protected("The tenant is KIRSTI HAUGLAND of flat 4.")
 
 
+def test_a_wrapped_line_parts_no_name(protected: Protected) -> None:
+    """A name over two lines of prose is one; two lines of a list are two people."""
+    prose = "The lease of the flat on the second floor was signed by Kirsti\nHaugland in spring."
+    assert protected(prose) == [("PERSON", "Kirsti\nHaugland")]
+    rows = "Kirsti Haugland\nIvar Brandt\nYusuf Demir"
+    assert [found for _, found in protected(rows)] == rows.split("\n")
+
+
 def test_a_name_that_is_a_word_stays_a_word_elsewhere(protected: Protected) -> None:
     """A part of a name that is also a word or a place is not hunted in other casings."""
     text = "Mark Pell lives in Jordan. Pell will mark the date with Rose Pell, who grew a rose."
