@@ -75,6 +75,8 @@ async def put(store: Store, source: str, words: str) -> None:
 async def test_purged_text_is_in_no_file(place: tuple[Path, Store]) -> None:
     """After deleting and purging, neither tables, indexes, statistics nor log hold a marker."""
     folder, store = place
+    with psycopg.connect(store.owner_url, autocommit=True) as connection:
+        connection.execute("select pg_switch_wal()")
     await put(store, f"{SHORT}.md", SHORT)
     await put(store, f"{SHORT}.md", SHORT)
     for n in range(3):
