@@ -315,10 +315,14 @@ class Embedded:
             os.chown(self.log, self._account.uid, self._account.gid)
 
     def _stop(self) -> None:
-        if self._running_pid() is None:
+        found = self._postmaster()
+        if found is None:
             return
         with suppress(DatabaseUnavailable):
             self._run(("pg_ctl", "-D", str(self.cluster), "-w", "-m", "fast", "-s", "stop"))
+        if self.data_dir not in found.socket_dir.parents:
+            with suppress(OSError):
+                found.socket_dir.rmdir()
 
     def _running_pid(self) -> int | None:
         found = self._postmaster()

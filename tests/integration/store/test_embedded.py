@@ -173,6 +173,7 @@ def test_any_path_serves(name: str) -> None:
     finally:
         server.leave()
         shutil.rmtree(parent)
+    assert not endpoint.socket_dir.exists(), "nothing is left behind"
 
 
 def test_only_the_owner_reaches_the_data(data_dir: Path) -> None:
