@@ -117,8 +117,9 @@ _NAME_BEFORE = regex.compile(r"\p{Lu}[\p{L}'’.-]*[ ]\Z")
 
 
 _PHONE_WORDS = words(
-    """phone telephone tel cell cellphone mobile mob call called calling ring rang dial sms fax whatsapp telegram hotline landline handy telefon telefoon mobil téléphone
-    teléfono contact reach ext extension"""
+    """phone telephone tel cell cellphone mobile mob call called calling ring rang dial sms fax
+    whatsapp telegram hotline landline handy telefon telefoon mobil téléphone teléfono
+    contact reach ext extension"""
 )
 _NOT_PHONES = words(
     """isbn issn ean gtin upc sku article item part invoice order ref reference version serial
