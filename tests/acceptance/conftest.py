@@ -67,7 +67,7 @@ class Service:
         until = time.monotonic() + START_SECONDS
         while (reply := self.client.get("/readyz")).status_code != 200:
             assert self.process.poll() is None, self.output()
-            assert time.monotonic() < until, reply.text + self.output()
+            assert time.monotonic() < until, reply.text + self.output()[:2000]
             time.sleep(0.05)
         return self
 

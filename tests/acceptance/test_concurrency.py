@@ -10,9 +10,16 @@ from typing import Any
 import httpx2
 
 from rag.testing.noleak import assert_no_leak
+from rag.testing.stub import question_of
 
 FIRST = ["Margaret", "Thomas", "Frederick", "Harriet", "Dorothy", "Edward", "Walter", "George"]
 LAST = ["Holloway", "Pemberton", "Ashcroft", "Whitlock", "Merriweather", "Hathersage", "Penhallow"]
+WORDS = (  # noqa: SIM905 - fifty words are read more easily so
+    "amber basket candle drum engine feather garden hammer island jacket kettle ladder mirror "
+    "needle orange pencil quilt ribbon saddle table umbrella violin wagon yarn zipper arrow "
+    "bottle carpet diamond emerald fountain glove harp ivory jungle lantern marble notebook "
+    "oyster parcel quartz rocket silver trumpet velvet window copper meadow pepper walnut"
+).split()
 PEOPLE = [f"{first} {last}" for last in LAST for first in FIRST]
 
 
@@ -36,21 +43,21 @@ def test_fifty_askers_get_their_own_people(service: Any, stub: Any, collection: 
     """Restored values never cross from one request to another (I8)."""
     people = PEOPLE[:50]
     for n, person in enumerate(people):
-        service.add(f"Locker {n + 100} belongs to {person}.", f"{n}.md", collection)
+        service.add(f"The {WORDS[n]} locker belongs to {person}.", f"{n}.md", collection)
 
     def reply(prompt: str) -> str:
-        [asked] = re.findall(r"Who has locker (\d+)\?", prompt.rpartition("Question:")[2])
-        found = re.search(rf"Locker {asked} belongs to (\S+?)\.", prompt)
-        return f"Locker {asked}: {found[1]}." if found else "I don't know."
+        [asked] = re.findall(r"Who has the (\w+) locker\?", question_of(prompt))
+        found = re.search(rf"The {asked} locker belongs to (\S+?)\.", prompt)
+        return f"{asked}: {found[1]}." if found else "I don't know."
 
     stub.script.answer = reply
     bodies = [
-        {"question": f"Who has locker {n + 100}?", "collection": collection, "rewrite_n": 1}
+        {"question": f"Who has the {WORDS[n]} locker?", "collection": collection, "rewrite_n": 1}
         for n in range(len(people))
     ]
     replies = post_all(service.url, bodies, 50)
     answers = [one.json().get("answer", one.text) for one in replies]
-    assert answers == [f"Locker {n + 100}: {person}." for n, person in enumerate(people)]
+    assert answers == [f"{WORDS[n]}: {person}." for n, person in enumerate(people)]
     assert_no_leak(stub, [word for person in people for word in person.split()])
 
 
@@ -72,10 +79,10 @@ def test_findings_are_the_same_together_as_alone(
         service.ask(**body)
         alone.append(normal(stub.answers[-1].prompt))
     stub.forget()
-    replies = post_all(service.url, bodies * 60, 30)
+    replies = post_all(service.url, bodies * 50, 30)
     assert {one.status_code for one in replies} == {200}
     assert {normal(one.prompt) for one in stub.answers} == set(alone)
-    assert len(stub.answers) == 120
+    assert len(stub.answers) == 100
     assert_no_leak(stub, ["Pemberton", "Thomas", "Ashcroft", "7700 900371"])
 
 

@@ -12,17 +12,17 @@ from rag.testing.stub import frame, question_of, say
 
 SPELLINGS = {
     "card and phone": (
-        "Card {}, again {}, in the log {}; call {} or {}.",
+        "The card {}, again {}, in the log {}; call {} or {}.",
         ["4929 7183 0254 6111", "4929-7183-0254-6111", "4929718302546111"],
         ["+44 7700 900371", "07700 900371"],
     ),
     "account and mail": (
-        "Pay to {}, in short {}, or {}; write to {} or {}.",
+        "Always pay to {}, in short {}, or {}; write to {} or {}.",
         ["DE89 3704 0044 0532 0130 00", "DE89370400440532013000", "DE89 37040044 05320130 00"],
         ["o.brandeis@tidewater.example", "O.Brandeis@Tidewater.example"],
     ),
     "person": (
-        "Signed by {}, countersigned {}, filed for {}; witnesses {} and {}.",
+        "It was signed by {}, countersigned {}, filed for {}; witnesses {} and {}.",
         ["Margaret Holloway", "MARGARET HOLLOWAY", "Margaret  Holloway"],
         ["Thomas Pemberton", "Thomas Pemberton"],
     ),
@@ -56,7 +56,6 @@ def test_a_possessive_is_the_same_subject(
         "are insured; Holloway agreed."
     )
     service.add(document, collection=collection)
-    stub.script.answer = frame("member. ", " boat", "Insured: {} boat.")
     answer = service.ask("What does Holloway own?", collection=collection)
     pattern = (
         r"(\S+) is a member\. (\S+?)'s barn, (\S+?)’s boat and (\S+?)'s orchard .*; (\S+) agreed"
@@ -65,7 +64,15 @@ def test_a_possessive_is_the_same_subject(
     assert question_of(stub.answers[-1].prompt).startswith("What does ")
     assert between(r"; (\S+) agreed", stub.answers[-1])[0] in question_of(stub.answers[-1].prompt)
     assert_no_leak(stub, ["Holloway", "Margaret"])
-    assert answer["answer"] == "Insured: Holloway's barn, Holloway’s boat."
+    assert document in answer["answer"]
+
+
+def test_a_possessive_keeps_its_suffix(service: Any, stub: Any, collection: str) -> None:
+    """Away from its place a subject has its fullest form, and the suffix stays as text (I3)."""
+    service.add("Margaret Holloway is a member. Holloway’s boat is insured.", collection=collection)
+    stub.script.answer = frame("member. ", " is insured", "Now {} is safe.")
+    answer = service.ask("What does Holloway own?", collection=collection)
+    assert answer["answer"] == "Now Margaret Holloway’s boat is safe."
 
 
 def test_relations_between_people_survive(service: Any, stub: Any, collection: str) -> None:
