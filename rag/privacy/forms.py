@@ -121,9 +121,9 @@ def forms_of(type: EntityType, original: str) -> list[Form]:
     key = key_of(type, original)
     if not key:
         return []
-    compact = type in COMPACT
-    full = Form(original, key, weak=_is_weak_thing(type, key), compact=compact)
-    forms = [full]
+    if _is_weak_thing(type, key):  # compared as it is written, even if it is a number
+        return [Form(original, words_key(original), weak=True)]
+    forms = [Form(original, key, compact=type in COMPACT)]
     if type is EntityType.ADDRESS:
         forms += _address_parts(original)
     elif type is EntityType.CREDENTIAL:

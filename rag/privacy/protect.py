@@ -23,7 +23,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from rag.privacy.forms import Form, Words, start_of_words
+from rag.privacy.decode import Unreadable, layers
+from rag.privacy.forms import Form, Words, read_words, start_of_words
 from rag.privacy.lexicon import is_ambiguous_title, is_common_word, is_title, words
 from rag.types import EntityType, Span
 
@@ -39,6 +40,7 @@ _TIME_BEFORE = words(
 )
 _POSSESSIVE = re.compile(r"['\u2019\u2018\u02bc](?:s|S)?\Z")
 _SENTENCE_END = re.compile(r"(?:^|[.!?:;\n\u2026][\"')\]\u201d\u2019]*\s*|[\n>*#|\-\u2022]\s*)\Z")
+_RUN = re.compile(r"[^\s\"',()<>\[\]{}|]+")
 _TITLE_BEFORE = re.compile(r"([^\W_]+)\.?\s{1,2}\Z")
 _WORD_BEFORE = re.compile(r"([^\W_]+)[.,]?\s{1,3}\Z")
 _NUMBER_AFTER = re.compile(r"\s{0,2}\d")
@@ -208,6 +210,32 @@ def search(piece: Piece, read: Words, known: KnownForms, taken: Sequence[Found])
         found.append(Found(start, end, form.type))
         covered.append((start, end))
     return Finding(tuple(found), frozenset(released))
+
+
+def disguised(text: str, known: KnownForms, taken: Sequence[Found]) -> list[Found]:
+    """Runs without a space that spell a known form in Base64, percent or other escapes.
+
+    Such a run is replaced whole: the guard reads what is inside of it, and would refuse.
+    """
+    bare = list(text)
+    for one in taken:
+        bare[one.start : one.end] = " " * (one.end - one.start)
+    seen = "".join(bare)
+    if not _spells_known(seen, known):
+        return []
+    return [
+        Found(run.start(), run.end(), EntityType.OTHER)
+        for run in _RUN.finditer(seen)
+        if _spells_known(run.group(), known)
+    ]
+
+
+def _spells_known(text: str, known: KnownForms) -> bool:
+    try:
+        inner = layers([text])[1:]
+    except Unreadable:
+        return True
+    return any(not form.weak for one in inner for _, _, form, _ in known.find(one, read_words(one)))
 
 
 def has_evidence(piece: Piece, start: int, end: int, key: str) -> bool:

@@ -29,6 +29,7 @@ from rag.privacy.protect import (
     Found,
     KnownForms,
     Piece,
+    disguised,
     disjoint,
     from_spans,
     search,
@@ -132,6 +133,7 @@ class Scope:
         for n, piece in enumerate(pieces):
             finding = search(piece, read[n], known, taken[n])
             taken[n] = disjoint([*taken[n], *finding.found])
+            taken[n] = disjoint([*taken[n], *disguised(piece.text, known, taken[n])])
             released |= finding.released
         return released
 
@@ -139,7 +141,7 @@ class Scope:
         """What the spans name, and literal text that looks like one of our placeholders."""
         literals = [
             Found(token.start, token.end, EntityType.OTHER, literal=True)
-            for token in self._finder.find(piece.text)
+            for token in self._finder.find(piece.text, inside_words=True)
         ]
         return from_spans(piece.text, self._policy.select(piece.spans), literals)
 

@@ -37,6 +37,7 @@ _ESCAPED = {
 }
 
 _SLIPPED = re.compile(r"(?:\\?['\u2019]s|\\?['\u2019]|s)(?=[\]>}\u00bb\u00a7\\&%])")
+_BEFORE, _AFTER = re.compile(f"(?i){_NO_ALNUM_BEFORE}"), re.compile(f"(?i){_NO_ALNUM_AFTER}")
 _REACH = 24
 """How far before a placeholder an escaped bracket may begin."""
 
@@ -85,7 +86,10 @@ class Shape:
         return self.open + self.form.format(type=word, number=number, nonce=nonce) + self.close
 
     def core(self, nonce: str) -> re.Pattern[str]:
-        """Finds type, number and nonce, whatever became of case, separators and brackets."""
+        """Finds type, number and nonce, whatever became of case, separators and brackets.
+
+        Anywhere, also inside of a word: whether that counts is the finder's question.
+        """
         parts = {"type": f"(?P<type>{_TYPES})", "number": "(?P<number>[1-9][0-9]{0,8})"}
         parts["nonce"] = re.escape(nonce)
         pieces = re.split(r"\{(\w+)\}", self.form)
@@ -93,7 +97,7 @@ class Shape:
             parts[piece] if at % 2 else _GAP if 0 < at < len(pieces) - 1 else ""
             for at, piece in enumerate(pieces)
         )
-        return re.compile(rf"(?i){_NO_ALNUM_BEFORE}{pattern}{_NO_ALNUM_AFTER}")
+        return re.compile(f"(?i){pattern}")
 
 
 SHAPES: Mapping[str, Shape] = {
@@ -132,7 +136,9 @@ class Finder:
         object.__setattr__(self, "_before", _loose(self.shape.open, r"\Z"))
         object.__setattr__(self, "_after", _loose(self.shape.close, ""))
 
-    def find(self, text: str, *, strict: bool = False) -> Iterator[Token]:
+    def find(
+        self, text: str, *, strict: bool = False, inside_words: bool = False
+    ) -> Iterator[Token]:
         """Tokens from left to right. ``strict``: brackets beyond the exact pair stay text.
 
         A scope whose inputs had brackets of their own next to an original is read strictly,
@@ -140,6 +146,8 @@ class Finder:
         """
         floor = 0
         for match in self._core.finditer(text):
+            if not inside_words and not _stands_alone(text, match.start(), match.end()):
+                continue
             start, end, suffix = self._widen(text, match.start(), match.end(), floor, strict)
             yield Token(start, end, match["type"].upper(), int(match["number"]), suffix)
             floor = end
@@ -189,6 +197,11 @@ class Finder:
                 break
             start, end = before.start(), after.end()
         return start, end
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    """Whether no letter or digit touches it, but for a plural."""
+    return _BEFORE.match(text, start) is not None and _AFTER.match(text, end) is not None
 
 
 def _loose(bracket: str, anchor: str) -> re.Pattern[str] | None:

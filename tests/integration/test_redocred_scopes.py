@@ -35,6 +35,7 @@ from rag.privacy.scope import Scope
 from rag.types import Alias, EntityType, Span
 
 SCOPES = 500
+HASHER = FormHasher(b"redocred")
 SYSTEM = "Answer only from the context. Copy tokens such as [PERSON_1_x1x] exactly. Cite by number."
 TYPES = {
     "PER": EntityType.PERSON,
@@ -49,11 +50,12 @@ SPELLINGS = (str, str.lower, str.upper, lambda name: name.split()[-1])
 class Aliases:
     """What ingestion would have stored for five documents."""
 
-    def __init__(self, aliases: Iterable[Alias]) -> None:
-        self.aliases = list(aliases)
+    def __init__(self, documents: Iterable[list[Alias]]) -> None:
+        self.aliases = [alias for aliases in documents for alias in aliases]
+        self.first = {alias.first for alias in self.aliases}
 
     async def known_first(self, first: Sequence[int]) -> set[int]:
-        return {alias.first for alias in self.aliases} & set(first)
+        return self.first & set(first)
 
     async def known_forms(self, form: Sequence[int]) -> list[Alias]:
         wanted = set(form)
@@ -95,16 +97,19 @@ def _people(documents: Sequence[dict[str, Any]]) -> list[str]:
 
 
 async def _leaving(
-    documents: Sequence[dict[str, Any]], question: str, hasher: FormHasher
+    documents: Sequence[dict[str, Any]], question: str, known: dict[str, list[Alias]]
 ) -> tuple[Scope, bytes, list[str]]:
     pieces = [_piece(document) for document in documents]
-    aliases = Aliases(a for p in pieces for a in aliases_of(p.spans, p.text, hasher))
+    for document, piece in zip(documents, pieces, strict=True):
+        if document["id"] not in known:
+            known[document["id"]] = aliases_of(piece.spans, piece.text, HASHER)
+    aliases = Aliases(known[document["id"]] for document in documents)
     scope = Scope(
         policy=load_policy("default"),
         detector=Unused(),
         aliases=aliases,
         allocator=Numbers(),
-        hasher=hasher,
+        hasher=HASHER,
         detect_timeout=5,
     )
     first, *_ = await scope.protect([Piece(question)])
@@ -162,7 +167,7 @@ def _outside_marks(document: dict[str, Any]) -> str:
 async def test_no_person_leaves_in_five_hundred_scopes(bench_data: Path) -> None:
     """No original leaves, and at most one honest request in a thousand is refused."""
     documents = _documents(bench_data)
-    hasher = FormHasher(b"redocred")
+    known: dict[str, list[Alias]] = {}
     draw = random.Random(2026)
     refused, leaks, took = 0, [], []
     for _ in range(SCOPES):
@@ -171,7 +176,7 @@ async def test_no_person_leaves_in_five_hundred_scopes(bench_data: Path) -> None
         name = draw.choice(people) if people else "nobody"
         question = f"What is known about {draw.choice(SPELLINGS)(name)}?"
         start = time.perf_counter()
-        scope, body, texts = await _leaving(chosen, question, hasher)
+        scope, body, texts = await _leaving(chosen, question, known)
         leaks += _leaks(chosen, texts, question)
         try:
             scope.guard(frozenset({SYSTEM})).check(

@@ -58,7 +58,7 @@ def pieces(draw: st.DrawFn) -> Piece:
 
 
 @pytest.mark.parametrize("shape", list(SHAPES))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(piece=pieces())
 def test_protect_then_restore_is_the_identity(shape: str, piece: Piece) -> None:
     """Any text with any spans comes back byte for byte, in every shape, with nothing to report."""
@@ -70,7 +70,7 @@ def test_protect_then_restore_is_the_identity(shape: str, piece: Piece) -> None:
     assert scope.knows(protected)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(piece=pieces())
 def test_restoring_agrees_for_every_beginning(piece: Piece) -> None:
     """Only words to the left count: a beginning that ends in text restores to a beginning."""
@@ -83,7 +83,7 @@ def test_restoring_agrees_for_every_beginning(piece: Piece) -> None:
             assert piece.text.startswith(head)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(batch=st.lists(pieces(), min_size=1, max_size=4), seed=st.randoms())
 def test_the_order_of_pieces_changes_numbers_only(batch: list[Piece], seed: object) -> None:
     """In any order of the pieces the same places have the same subjects."""
@@ -106,7 +106,7 @@ def test_the_order_of_pieces_changes_numbers_only(batch: list[Piece], seed: obje
     assert layout(order) == layout(list(range(len(batch))))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(batches=st.lists(st.lists(pieces(), max_size=3), min_size=1, max_size=3))
 def test_two_subjects_never_share_a_placeholder(batches: list[list[Piece]]) -> None:
     """Over several calls of a scope every placeholder has one subject and every subject one."""
@@ -132,7 +132,7 @@ def _whole_words(piece: Piece) -> tuple[Span, ...]:
     return tuple(s for s in piece.spans if s.start in edges and s.end in edges)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(batch=st.lists(pieces(), min_size=1, max_size=4))
 def test_the_guard_passes_what_was_protected(batch: list[Piece]) -> None:
     """What one call protected, each text a message of its own, is an honest request."""

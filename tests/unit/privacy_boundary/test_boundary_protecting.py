@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 
 import pytest
@@ -139,6 +140,28 @@ async def test_a_possessive_stays_text(make_scope, mark) -> None:
     name = protected.split("'")[0]
     assert protected == f"{name}'s flat, {name}’s car, the {name}s' garage; {name} agreed."
     assert scope.restore(protected).text == text
+
+
+@pytest.mark.parametrize(
+    "disguise",
+    [
+        "token c3Vubml2YS50QGV4YW1wbGUub3Jn end",
+        "https://portal.example.org/u?mail=sunniva.t%40example.org&x=1 end",
+        "mail sunniva.t&#64;example.org end",
+        "mail \\u0073unniva.t@example.org end",
+        "bytes 73756e6e6976612e74406578616d706c652e6f7267 end",
+    ],
+)
+async def test_a_known_value_in_a_disguise_is_replaced(make_scope, mark, disguise) -> None:
+    """What the guard would refuse in a source is replaced whole and comes back whole."""
+    scope = make_scope()
+    known = mark("Write to sunniva.t@example.org please.", EMAIL="sunniva.t@example.org")
+    [protected, other] = await scope.protect([Piece(disguise), known])
+    assert protected != disguise
+    assert protected.endswith(" end")
+    body = json.dumps({"messages": [protected, other]}).encode()
+    scope.guard().check("POST", "https://model.example/v1", [], body)
+    assert scope.restore(protected).text == disguise
 
 
 async def test_neighbours_are_not_merged(make_scope, mark) -> None:

@@ -91,6 +91,8 @@ async def test_a_zero_behind_a_placeholder_is_text(scope) -> None:
 
 
 LITERALS = [
+    "PERSON_1_k7qPERSON_1_k7q",
+    "000PERSON_1_k7q0",
     "[PERSON_1_k7q]",
     "[person 1 k7q]",
     "<PERSON_1>",
