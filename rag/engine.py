@@ -217,6 +217,8 @@ class Engine:
             search=search,
             embedder=self.embedder,
             scorer=self.scorer,
+            detector=self.detector.version,
+            detect_again=self.ingestor(tenant).detect_again,
             chat=self.chat,
             retriever=child,
             filters=filters,

@@ -165,6 +165,16 @@ class DocumentStore(Protocol):
         """The document, its content, its spans. Raises ``NotFound``."""
         ...
 
+    async def stale(self, detector: str, limit: int = 100) -> list[UUID]:
+        """Documents whose spans another detector version found (I10)."""
+        ...
+
+    async def respan(
+        self, id: UUID, detector: str, spans: Sequence[Span], aliases: Sequence[Alias]
+    ) -> None:
+        """Exchange a document's spans and forms for another detector's. Raises ``NotFound``."""
+        ...
+
     async def delete(self, id: UUID) -> None:
         """Make its rows unreachable at once. Raises ``NotFound``."""
         ...

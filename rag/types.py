@@ -123,6 +123,7 @@ class Chunk:
     page: int | None = None
     spans: tuple[Span, ...] = ()  # relative to ``text``
     heading_spans: tuple[Span, ...] = ()  # relative to ``heading``
+    detector: str = ""  # the version that found the spans; empty until they are filled in
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ compiled once and shared, contexts never are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from uuid import UUID
 
 from rag.graphs.prompts import TEMPLATES
 from rag.ports import ChatModel, ChunkSearch, Embedder, OutboundGuard, Scorer
@@ -54,6 +55,10 @@ class AskContext:
     search: ChunkSearch
     embedder: Embedder
     scorer: Scorer
+    detector: str
+    """The running detector's version."""
+    detect_again: Callable[[UUID], Awaitable[None]]
+    """Finds a document's personal data anew and stores it."""
     chat: ChatModel | None = None
     retriever: Any = None
     """The compiled child graph (a LangGraph ``CompiledStateGraph``)."""

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 import numpy as np
 
@@ -107,6 +108,22 @@ class Ingestor:
             if on_progress:
                 on_progress(len(outcomes), sum(outcome.chunks for outcome in outcomes))
         return outcomes
+
+    async def detect_again(self, id: UUID) -> None:
+        """Exchange a stored document's spans for those of the running detector (I10).
+
+        One that was deleted meanwhile is no failure. Raises ``DetectorFailed``; then the old
+        spans stay, under the old version's name.
+        """
+        try:
+            stored, content, _ = await self._store.get(id)
+            document = Document(stored.source, content, stored.metadata)
+            surface = document.surface()
+            spans = await self._detect(surface)
+            aliases = await asyncio.to_thread(self._aliases, spans, surface)
+            await self._store.respan(id, self._detector.version, spans, aliases)
+        except NotFound:
+            return
 
     async def _ingest_file(self, file: File, collection: str) -> Ingested:
         try:

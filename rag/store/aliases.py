@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from rag.store.pool import Pool
-from rag.store.statements import statement
 from rag.types import Alias, EntityType
 
 
@@ -32,6 +31,4 @@ class PostgresAliases:
         if not hashes or not self._readable:
             return []
         parameters = {"collections": self._readable, "hashes": list(set(hashes))}
-        async with self._store.transaction(self._owner) as connection:
-            cursor = await connection.execute(statement(name), parameters)
-            return await cursor.fetchall()
+        return await self._store.fetch(self._owner, name, parameters)

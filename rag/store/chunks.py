@@ -23,7 +23,6 @@ from rag.errors import InvalidInput, SpaceMismatch
 from rag.store.cleaning import clean, clean_metadata
 from rag.store.documents import HEADING_SEPARATOR
 from rag.store.pool import Pool
-from rag.store.statements import statement
 from rag.store.vectors import has_direction, to_text
 from rag.types import Chunk, EntityType, Hit, Space, Span
 
@@ -82,12 +81,10 @@ class PostgresChunks:
         if not hits:
             return []
         ids = list({hit.chunk.id for hit in hits})
-        async with self._view.pool.transaction(self._view.tenant) as connection:
-            cursor = await connection.execute(statement("chunk_spans"), {"chunks": ids})
-            rows = await cursor.fetchall()
+        rows = await self._view.pool.fetch(self._view.tenant, "chunk_spans", {"chunks": ids})
         known: dict[UUID, _Marks] = {}
-        for chunk, start, stop, headings, *span in rows:
-            marks = known.setdefault(chunk, _Marks((start, stop), _pairs(headings), []))
+        for chunk, start, stop, headings, detector, *span in rows:
+            marks = known.setdefault(chunk, _Marks((start, stop), _pairs(headings), detector, []))
             if span[0] is not None:
                 marks.spans.append(Span(span[0], span[1], EntityType(span[2]), span[3]))
         return [
@@ -105,9 +102,7 @@ class PostgresChunks:
             "limit": limit,
             "filters": as_filters(filters),
         }
-        async with self._view.pool.transaction(self._view.tenant) as connection:
-            cursor = await connection.execute(statement(name), parameters)
-            return await cursor.fetchall()
+        return await self._view.pool.fetch(self._view.tenant, name, parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +111,7 @@ class _Marks:
 
     place: tuple[int, int]
     headings: list[tuple[int, int]]
+    detector: str
     spans: list[Span]
 
     def on(self, chunk: Chunk) -> Chunk:
@@ -128,6 +124,7 @@ class _Marks:
             chunk,
             spans=tuple(clipped(self.spans, *self.place)),
             heading_spans=tuple(heading_spans),
+            detector=self.detector,
         )
 
 

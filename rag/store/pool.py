@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 import psycopg
 
@@ -36,6 +37,8 @@ Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 
 ROLE = "veilrag_app"
 STATEMENT_SECONDS = 60
+FRESH_SECONDS = 0.5
+"""A connection that answered so lately is not asked again before its next transaction."""
 
 _BY_STATE: dict[str, tuple[type[VeilragError], str]] = {
     "23505": (Conflict, "That is stored already."),
@@ -47,6 +50,9 @@ _BY_STATE: dict[str, tuple[type[VeilragError], str]] = {
     "3D000": (Misconfigured, "There is no database of that name."),
     "22023": (Misconfigured, f"The role {ROLE} is missing: run `veilrag migrate`."),
 }
+_CUT = frozenset({"57P01", "57P02", "57P03", "08000", "08003", "08006"})
+"""The server ended the connection: nothing of the statement was done."""
+
 _BY_CLASS: dict[str, tuple[type[VeilragError], str]] = {
     "08": (DatabaseUnavailable, "The database cannot be reached."),
     "28": (Misconfigured, "The database refused the login."),
@@ -69,6 +75,14 @@ def translated(error: psycopg.Error) -> VeilragError:
     return kind(message or f"The database refused a statement (SQLSTATE {state}).")
 
 
+def _opening(tenant: UUID | None) -> dict[str, str]:
+    return {
+        "role": ROLE,
+        "tenant": "" if tenant is None else str(tenant),
+        "timeout": f"{STATEMENT_SECONDS}s",
+    }
+
+
 @contextmanager
 def mapped() -> Iterator[None]:
     """Around everything that speaks to the database."""
@@ -87,6 +101,7 @@ class Pool:
         self._timeout = timeout
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._pending: set[asyncio.Task[Connection]] = set()
+        self._answered: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
 
     async def __aenter__(self) -> Pool:
         from psycopg_pool import AsyncConnectionPool
@@ -132,17 +147,40 @@ class Pool:
             connection = await self._acquire()
             try:
                 async with connection.transaction():
-                    await connection.execute(
-                        statement("open_transaction"),
-                        {
-                            "role": ROLE,
-                            "tenant": "" if tenant is None else str(tenant),
-                            "timeout": f"{STATEMENT_SECONDS}s",
-                        },
-                    )
+                    await connection.execute(statement("open_transaction"), _opening(tenant))
                     yield connection
             finally:
                 await self._release(connection)
+
+    async def fetch(
+        self, tenant: UUID, name: str, parameters: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
+        """Rows of one reading statement: its whole transaction in one round trip.
+
+        A connection that answered just now is used unasked; should it be cut all the same,
+        the statement is sent once more, on one that answers.
+        """
+        with mapped():
+            try:
+                return await self._fetch(tenant, name, parameters, asked=False)
+            except psycopg.OperationalError as error:
+                if error.sqlstate is not None and error.sqlstate not in _CUT:
+                    raise
+            return await self._fetch(tenant, name, parameters, asked=True)
+
+    async def _fetch(
+        self, tenant: UUID, name: str, parameters: Mapping[str, Any], *, asked: bool
+    ) -> list[tuple[Any, ...]]:
+        connection = await self._acquire(asked=asked)
+        try:
+            async with connection.pipeline(), connection.transaction():
+                await connection.execute(statement("open_transaction"), _opening(tenant))
+                cursor = await connection.execute(statement(name), parameters)
+            rows = await cursor.fetchall()
+            self._answered[connection] = time.monotonic()
+            return rows
+        finally:
+            await self._release(connection)
 
     async def ping(self) -> None:
         """Raises ``DatabaseUnavailable`` or ``Misconfigured``."""
@@ -154,14 +192,14 @@ class Pool:
             raise DatabaseUnavailable("The store is not open.")
         return self._pool
 
-    async def _acquire(self) -> Connection:
+    async def _acquire(self, *, asked: bool = True) -> Connection:
         """A checked connection, in time even when the server is frozen.
 
         psycopg would wait for a frozen server's answer to a cancellation: so the attempt
         is a task of its own, which we leave behind when time is up or we are cancelled;
         what it still gets goes back to the pool.
         """
-        task = asyncio.ensure_future(self._checked(self._opened()))
+        task = asyncio.ensure_future(self._checked(self._opened(), asked))
         try:
             done, _ = await asyncio.wait({task}, timeout=self._timeout)
         except asyncio.CancelledError:
@@ -172,16 +210,22 @@ class Pool:
             raise DatabaseUnavailable()
         return task.result()
 
-    async def _checked(self, pool: AsyncConnectionPool[Connection]) -> Connection:
-        """A connection that answers. The broken ones are dropped one after the other, at once:
+    async def _checked(
+        self, pool: AsyncConnectionPool[Connection], asked: bool = True
+    ) -> Connection:
+        """A connection that answers, or unless ``asked`` one that did just now.
 
-        psycopg's own check waits longer after each, so that a cut of all connections
-        would take longer to get over than a request may take.
+        The broken ones are dropped one after the other, at once: psycopg's own check waits
+        longer after each, so that a cut of all connections would take longer to get over
+        than a request may take.
         """
         deadline = time.monotonic() + self._timeout
         tries = 0
         while True:
             connection = await pool.getconn(max(0.0, deadline - time.monotonic()))
+            lately = self._answered.get(connection, 0.0)
+            if not asked and time.monotonic() - lately < FRESH_SECONDS:
+                return connection
             try:
                 await connection.execute("")
             except psycopg.OperationalError:

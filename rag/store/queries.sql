@@ -196,9 +196,11 @@ from best
 order by best.rank desc, c.id
 
 -- chunk_spans --
--- Spans that touch these chunks or their headings; a chunk without any comes once, with nulls.
-select c.id, c.start, c.stop, c.headings, s.start, s.stop, s.type, s.score
-from veilrag.chunks c left join veilrag.spans s
+-- Spans that touch these chunks or their headings, and which detector found them; a chunk without any comes once, with nulls.
+select c.id, c.start, c.stop, c.headings, d.detector, s.start, s.stop, s.type, s.score
+from veilrag.chunks c
+    join veilrag.documents d on d.tenant = c.tenant and d.id = c.document
+    left join veilrag.spans s
     on s.tenant = c.tenant and s.document = c.document and (
         s.start < c.stop and s.stop > c.start
         or exists (

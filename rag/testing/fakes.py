@@ -330,7 +330,7 @@ class MemorySearch:
 
     async def fill(self, hits: Sequence[Hit]) -> list[Hit]:
         known = {
-            chunk.id: (entry.spans, headings)
+            chunk.id: (entry.spans, headings, entry.stored.detector)
             for entry in self._entries({})
             for chunk, headings, _ in entry.chunks
         }
@@ -389,14 +389,18 @@ def _chunk(stored: StoredDocument, content: str, draft: ChunkDraft) -> Chunk:
     )
 
 
-def _marked(chunk: Chunk, spans: Sequence[Span], headings: Sequence[tuple[int, int]]) -> Chunk:
+def _marked(
+    chunk: Chunk, spans: Sequence[Span], headings: Sequence[tuple[int, int]], detector: str
+) -> Chunk:
     heading_spans: list[Span] = []
     offset = 0
     for start, end in headings:
         heading_spans += [span.shifted(offset) for span in _clipped(spans, start, end)]
         offset += end - start + len(SEPARATOR)
     inside = _clipped(spans, chunk.start, chunk.end)
-    return replace(chunk, spans=tuple(inside), heading_spans=tuple(heading_spans))
+    return replace(
+        chunk, spans=tuple(inside), heading_spans=tuple(heading_spans), detector=detector
+    )
 
 
 def _clipped(spans: Sequence[Span], start: int, end: int) -> list[Span]:

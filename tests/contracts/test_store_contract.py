@@ -469,6 +469,7 @@ async def test_stale_documents_get_other_spans(store: AnyStore) -> None:
     search = await reading(store)
     [hit] = await search.fill(await search.lexical("met", 5, {}))
     assert hit.chunk.spans == (Span(9, 12, PERSON),)
+    assert hit.chunk.detector == "d2"
     assert await search.known_first([1, 2]) == {2}
     assert await documents.stale("d2") == []
     with pytest.raises(NotFound):

@@ -82,7 +82,7 @@ async def sub_retrieve(state: AnswerState, runtime: Runtime[AskContext]) -> dict
     results = await asyncio.gather(
         *(_retrieve(query, protected, top_k, context) for query, protected in queries)
     )
-    hits = await context.search.fill(best_rank(results, top_k))
+    hits = await _with_spans(best_rank(results, top_k), context)
     hits, pieces = fit(hits, context.context_chars)
     if not state.get("anonymize", True):
         return {"retrieved": hits, "contexts": [piece.text for piece in pieces]}
@@ -95,6 +95,18 @@ async def sub_retrieve(state: AnswerState, runtime: Runtime[AskContext]) -> dict
         "anonymized_question": protected,
         "pii_mapping": context.scope.masked(),
     }
+
+
+async def _with_spans(hits: list[Hit], context: AskContext) -> list[Hit]:
+    """The hits with the running detector's spans: what another version found is found anew."""
+    filled = await context.search.fill(hits)
+    stale = {hit.chunk.document_id for hit in filled if hit.chunk.detector != context.detector}
+    if not stale:
+        return filled
+    for document in sorted(stale):
+        await context.detect_again(document)
+    filled = await context.search.fill(hits)
+    return [hit for hit in filled if hit.chunk.detector == context.detector]
 
 
 async def _retrieve(query: str, protected: str, top_k: int, context: AskContext) -> list[Hit]:

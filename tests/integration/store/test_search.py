@@ -191,7 +191,7 @@ async def test_many_spans_come_in_one_lookup(
     filled = await search.fill(hits)
     assert [len(hit.chunk.spans) for hit in filled] == [100] * 10
     assert asked.count(statement("chunk_spans")) == 1
-    assert len(asked) == 3, "a check of the connection, the opening, the lookup"
+    assert len(asked) == 2, "the opening and the lookup, in one round trip, on a fresh connection"
 
 
 async def test_nothing_of_a_search_is_logged(
