@@ -86,7 +86,7 @@ class _Borders:
 
     def allows(self, at: int) -> bool:
         """A chunk may end, and the next begin, at ``at``."""
-        return self.around(at) is None
+        return self.around(at) is None and not self._in_character(at)
 
     def _in_character(self, at: int) -> bool:
         text = self.text
