@@ -22,7 +22,9 @@ MOST_TEXT = 64_000_000
 _MOST_ITEMS = 1_000_000
 
 _TOKEN = re.compile(r"[A-Za-z0-9+/\-_]{7,}={0,2}")
-_WRAPPED = re.compile(r"(?:[A-Za-z0-9+/\-_]{16,}\s{1,2}){1,}[A-Za-z0-9+/\-_]+={0,2}")
+_WRAPPED = re.compile(
+    r"(?<![A-Za-z0-9+/\-_])(?:[A-Za-z0-9+/\-_]{16,}+\s{1,2})+[A-Za-z0-9+/\-_]++={0,2}"
+)
 _HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}[ :]?){5,}(?![0-9A-Fa-f])")
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _QUOTED_PRINTABLE = re.compile(r"=([0-9A-F]{2})|=\r?\n")

@@ -10,6 +10,7 @@ on it. Names are read in ``names``.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ COMPACT = frozenset(
 _DATES = frozenset({EntityType.DATE, EntityType.BIRTH_DATE})
 NAMES_OF_THINGS = frozenset({EntityType.PLACE, EntityType.ORGANISATION})
 
-_RUN = re.compile(r"\S+")
+_RUN = re.compile(r"\S{11,}")
 _NUMBER_GAP = re.compile(r"[\s().\-/+:,_]{0,4}")
 _MOST_NUMBER_WORDS = 10
 _MOST_RUN_WORDS = 16
@@ -251,16 +252,15 @@ def groups_at(words: Words, at: int, most: int = 5) -> Iterator[Group]:
 
 def long_runs(text: str, words: Words, most: int = 5) -> Iterator[Group]:
     """Runs without a space of more than ``most`` words: addresses of mail and of the web."""
-    at = 0
     for run in _RUN.finditer(text):
-        while at < len(words) and words.starts[at] < run.start():
-            at += 1
-        first = at
-        while at < len(words) and words.ends[at] <= run.end():
-            at += 1
-        if most < at - first <= _MOST_RUN_WORDS:
-            keys = words.keys[first:at]
-            yield Group(words.starts[first], words.ends[at - 1], len(keys), keys[0], " ".join(keys))
+        if run.group().isalnum():
+            continue
+        first = bisect_left(words.starts, run.start())
+        last = bisect_left(words.starts, run.end(), first)
+        if most < last - first <= _MOST_RUN_WORDS:
+            keys = words.keys[first:last]
+            start, end = words.starts[first], words.ends[last - 1]
+            yield Group(start, end, len(keys), keys[0], " ".join(keys))
 
 
 def numbers(text: str, words: Words) -> Iterator[Group]:

@@ -94,6 +94,7 @@ class Subjects:
         self._by_placeholder: dict[tuple[str, int], Subject] = {}
         self._forms: dict[tuple[EntityType, str], list[Form]] = {}
         self._people: list[Subject] = []
+        self._names: dict[str, PersonName] = {}
 
     def __iter__(self) -> Iterator[Subject]:
         return iter(self._by_placeholder.values())
@@ -119,7 +120,7 @@ class Subjects:
         linked, and no placeholder may leave.
         """
         ordered = sorted(set(mentions), key=lambda m: (m.type, m.literal, m.text))
-        names = {m: name for m in ordered if (name := _person_name(m)) is not None}
+        names = {m: name for m in ordered if (name := self._name(m)) is not None}
         found = _People(self._people).link(names)
         keys = self._value_keys([m for m in ordered if m not in names])
         fresh: dict[str, Subject] = {}
@@ -137,6 +138,15 @@ class Subjects:
         for mention, subject in found.items():
             subject.add(mention, names.get(mention))
         return found
+
+    def _name(self, mention: Mention) -> PersonName | None:
+        """The name of a mention of a person, read once a scope."""
+        if mention.literal or mention.type is not EntityType.PERSON:
+            return None
+        name = self._names.get(mention.text)
+        if name is None:
+            name = self._names[mention.text] = parse_name(mention.text)
+        return name if name.units else None
 
     def _value_keys(self, mentions: Sequence[Mention]) -> dict[Mention, tuple[str, ...]]:
         """What each mention is compared by, the best first, where it is not a person's name."""
@@ -169,13 +179,6 @@ class Subjects:
         for word, number, subject in dealt:
             subject.placeholder = self._shape.render(word, self._nonce, number)
             self._by_placeholder[word, number] = subject
-
-
-def _person_name(mention: Mention) -> PersonName | None:
-    if mention.literal or mention.type is not EntityType.PERSON:
-        return None
-    name = parse_name(mention.text)
-    return name if name.units else None
 
 
 def _value_key(mention: Mention) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from rag.privacy.lexicon import is_common_word, is_place, is_title, words
 from rag.privacy.shadow import WORD, plain, shadow
@@ -25,6 +26,8 @@ _PARTICLES = words(
     """van von der den de del della di da das do dos du des la le el al bin ibn ben bint ter ten
     te zu zur zum af av e y i nee abu ap mac o d l"""
 )
+_SUFFIX_KEYS = [[suffix] for suffix in sorted(_SUFFIXES)]
+_BETWEEN = re.compile(r"[\s_,;]+")
 _SPACED_HYPHEN = re.compile(r"\s+[-\u2010-\u2015]\s+")
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae"})
 
@@ -183,58 +186,67 @@ def _weak(key: str) -> bool:
     return all(map(is_weak_word, key.split()))
 
 
+class _Token(NamedTuple):
+    """One written word of a name, with its normalized words: with and without accents."""
+
+    text: str
+    accented: list[str]
+    keys: list[str]
+
+    def __repr__(self) -> str:
+        return "_Token(...)"
+
+
+def _tokens(text: str) -> list[_Token]:
+    found = []
+    for part in _BETWEEN.split(text):
+        accented = WORD.findall(shadow(part).text)
+        if accented:
+            found.append(_Token(part, accented, [plain(word) for word in accented]))
+    return found
+
+
 def parse_name(text: str) -> PersonName:
     """Read a written name. Never fails: what is no name has no units."""
-    text = _SPACED_HYPHEN.sub("-", text)
-    text = _uninverted(text)
-    tokens = [(token, _keys(token)) for token in re.split(r"[\s_,;]+", text)]
-    tokens = [(token, keys) for token, keys in tokens if keys]
-    titles: list[str] = []
-    while len(tokens) > 1 and _is_title(tokens[0][1]):
-        titles.append(tokens.pop(0)[1][0])
+    if "-" in text or not text.isascii():
+        text = _SPACED_HYPHEN.sub("-", text)
+    tokens = _uninverted(text) if "," in text else _tokens(text)
+    first, last = 0, len(tokens)
+    while first < last - 1 and len(tokens[first].keys) == 1 and is_title(tokens[first].keys[0]):
+        first += 1
     suffix = ""
-    while len(tokens) > 1 and tokens[-1][1][-1] in _SUFFIXES and len(tokens[-1][1]) == 1:
-        suffix = tokens.pop()[1][0]
-    return PersonName(tuple(titles), tuple(_units(tokens)), suffix)
+    while last > first + 1 and tokens[last - 1].keys in _SUFFIX_KEYS:
+        last -= 1
+        suffix = tokens[last].keys[0]
+    titles = tuple(token.keys[0] for token in tokens[:first])
+    return PersonName(titles, tuple(_units(tokens[first:last])), suffix)
 
 
-def _uninverted(text: str) -> str:
-    """ "Olsgaard, Marit" -> "Marit Olsgaard"; a suffix after a comma stays behind."""
-    left, comma, right = text.partition(",")
-    keys = _keys(right)
-    if not comma or not keys or not _keys(left) or "," in right:
-        return text
-    if keys[0] in _SUFFIXES:
-        return text
-    return f"{right.strip()} {left.strip()}"
+def _uninverted(text: str) -> list[_Token]:
+    """The tokens of "Olsgaard, Marit" as of "Marit Olsgaard"; a suffix after a comma stays."""
+    left, _, right = text.partition(",")
+    before, after = _tokens(left), _tokens(right)
+    if not before or not after or "," in right or after[0].keys[0] in _SUFFIXES:
+        return before + after
+    return after + before
 
 
-def _keys(token: str) -> list[str]:
-    return [plain(word) for word in WORD.findall(shadow(token).text)]
-
-
-def _is_title(keys: list[str]) -> bool:
-    return len(keys) == 1 and is_title(keys[0])
-
-
-def _units(tokens: list[tuple[str, list[str]]]) -> Iterator[Unit]:
+def _units(tokens: list[_Token]) -> Iterator[Unit]:
     particles: list[str] = []
     written: list[str] = []
-    for at, (token, keys) in enumerate(tokens):
-        lone = len(keys) == 1
-        if (
-            lone
-            and keys[0] in _PARTICLES
-            and 0 < at < len(tokens) - 1
-            and len(token.strip(".")) == len(token)
-        ):
-            particles.append(keys[0])
-            written.append(token)
+    for at, token in enumerate(tokens):
+        if 0 < at < len(tokens) - 1 and _is_particle(token):
+            particles += token.keys
+            written.append(token.text)
             continue
-        if len(keys) > 1 and all(len(key) == 1 and key.isascii() for key in keys):  # "M.R."
-            yield from (Unit(key, key.upper(), accented=key) for key in keys)
+        if len(token.keys) > 1 and all(len(key) == 1 and key.isascii() for key in token.keys):
+            yield from (Unit(key, key.upper(), accented=key) for key in token.keys)  # "M.R."
             continue
-        accented = " ".join(WORD.findall(shadow(token).text))
-        text = " ".join([*written, token.strip(".,;:\"'()[]")])
-        yield Unit(" ".join(keys), text, " ".join(particles), accented)
+        text = " ".join([*written, token.text.strip(".,;:\"'()[]")])
+        yield Unit(" ".join(token.keys), text, " ".join(particles), " ".join(token.accented))
         particles, written = [], []
+
+
+def _is_particle(token: _Token) -> bool:
+    """Whether it only leads to the next part; with a full stop it is an initial."""
+    return len(token.keys) == 1 and token.keys[0] in _PARTICLES and "." not in token.text

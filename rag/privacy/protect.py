@@ -386,6 +386,11 @@ def write_out(
     return written.text, placed
 
 
+def warm_up() -> None:
+    """Load Presidio's engine (about 2 s): when the service opens, not in the first request."""
+    _engine()
+
+
 @cache
 def _engine() -> AnonymizerEngine:
     """Presidio's engine with our operator: holds no text, so one serves all scopes."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from rag.privacy.links import targets
 from rag.privacy.mapping import Subject, Subjects
-from rag.privacy.shapes import LOOKALIKE, Finder, Token
+from rag.privacy.shapes import Finder, Token, lookalikes
 
 _CONTEXT_WORD = re.compile(r"[^\W_]+")
 _QUOTE = 2
@@ -166,7 +166,7 @@ class Restorer:
             at = token.end
         out.append(text[at:])
         restored = [(t.start, t.end) for t, _ in tokens if t not in dead]
-        unresolved = tuple(x for x in self.lookalikes(text, restored) if x not in literals)
+        unresolved = tuple(x for x in self.strangers(text, restored) if x not in literals)
         return Restored("".join(out), unresolved)
 
     def _known_tokens(self, text: str, strict: bool) -> list[tuple[Token, Subject]]:
@@ -191,7 +191,7 @@ class Restorer:
             if any(start < token.end and token.start < end for start, end in ranges)
         )
 
-    def lookalikes(self, text: str, known: Sequence[tuple[int, int]]) -> Iterator[str]:
+    def strangers(self, text: str, known: Sequence[tuple[int, int]]) -> Iterator[str]:
         """What looks like a placeholder outside of the ``known`` ranges, each once."""
         seen: set[str] = set()
         for start, end in self._lookalikes(text):
@@ -202,7 +202,7 @@ class Restorer:
                 yield looks
 
     def _lookalikes(self, text: str) -> list[tuple[int, int]]:
-        found = [match.span() for match in LOOKALIKE.finditer(text)]
+        found = lookalikes(text)
         for token in self._finder.find(text):
             if not any(start < token.end and token.start < end for start, end in found):
                 found.append((token.start, token.end))
@@ -211,4 +211,4 @@ class Restorer:
     def knows(self, text: str, *, strict: bool, literals: frozenset[str]) -> bool:
         """Whether every placeholder-looking token is this scope's or stood in an input."""
         known = [(token.start, token.end) for token, _ in self._known_tokens(text, strict)]
-        return all(looks in literals for looks in self.lookalikes(text, known))
+        return all(looks in literals for looks in self.strangers(text, known))

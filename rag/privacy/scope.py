@@ -7,6 +7,7 @@ fails closed: no text is returned that was not protected whole (I2).
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -169,8 +170,11 @@ class Scope:
 
         Whether there were any.
         """
-        firsts = {key for words in read for key in words.keys}
+        looked = [_uncovered(words, found) for words, found in zip(read, taken, strict=True)]
         counted = [list(numbers(p.text, w)) for p, w in zip(pieces, read, strict=True)]
+        firsts = {
+            words.keys[at] for words, places in zip(read, looked, strict=True) for at in places
+        }
         firsts |= {group.key for groups in counted for group in groups}
         if not firsts:
             return False
@@ -179,8 +183,8 @@ class Scope:
         if not begun:
             return False
         candidates = [
-            _candidates(piece.text, words, groups, begun)
-            for piece, words, groups in zip(pieces, read, counted, strict=True)
+            _candidates(piece.text, words, places, groups, begun)
+            for piece, words, places, groups in zip(pieces, read, looked, counted, strict=True)
         ]
         wanted = {self._hash(group.key) for groups in candidates for group in groups}
         known: dict[int, list[Alias]] = {}
@@ -245,7 +249,7 @@ class Scope:
             self._strict = expected != self._tokens(protected, strict=False)
         if self._strict and expected != self._tokens(protected, strict=True):
             raise Unavailable("A text cannot be protected so that it can be restored.")
-        self._literals.update(self._restorer.lookalikes(protected, expected))
+        self._literals.update(self._restorer.strangers(protected, expected))
         self._places.record(protected, placed)
         return protected
 
@@ -291,11 +295,24 @@ class Scope:
         return dict(Counter(str(s.type) for s in self._subjects if not s.literal))
 
 
-def _candidates(text: str, words: Words, counted: Sequence[Group], begun: set[str]) -> list[Group]:
+def _uncovered(words: Words, taken: Sequence[Found]) -> list[int]:
+    """The words that no original holds already."""
+    places: list[int] = []
+    at = 0
+    for one in (*sorted(taken, key=lambda found: found.start), None):
+        start = bisect_left(words.starts, one.start) if one else len(words)
+        places += range(at, max(at, start))
+        at = max(at, bisect_left(words.starts, one.end) if one else at)
+    return places
+
+
+def _candidates(
+    text: str, words: Words, places: Sequence[int], counted: Sequence[Group], begun: set[str]
+) -> list[Group]:
     """Groups whose first word begins some known form."""
     found = [group for group in counted if group.key in begun]
-    for at, key in enumerate(words.keys):
-        if key in begun:
+    for at in places:
+        if words.keys[at] in begun:
             found += groups_at(words, at)
     found += [group for group in long_runs(text, words) if group.first_key in begun]
     return found

@@ -41,12 +41,25 @@ _BEFORE, _AFTER = re.compile(f"(?i){_NO_ALNUM_BEFORE}"), re.compile(f"(?i){_NO_A
 _REACH = 24
 """How far before a placeholder an escaped bracket may begin."""
 
-LOOKALIKE = re.compile(
+_LOOKALIKE = re.compile(
     rf"(?i)(?:[\[<{{\u00ab\u00a7@]|&lt;|\\\[){{1,2}}(?:{_TYPES}){_GAP}[0-9]{{1,9}}"
     rf"(?:{_GAP}[a-z0-9]{{1,8}})?(?:[\]>}}\u00bb\u00a7]|&gt;|\\?\]){{0,2}}"
     rf"|{_NO_ALNUM_BEFORE}(?:{_TYPES})\\?_[0-9]{{1,9}}(?:\\?_[a-z0-9]{{1,8}})?(?![A-Za-z0-9])"
 )
-"""What looks like a placeholder of any scope, or of another product."""
+_WORDS = tuple(set(OUTSIDE_TYPE.values()))
+_NUMBER = re.compile("[0-9]{1,9}")
+_GAP_CHARS = "_-\\&#;95%Ff \t\r\n\u00a0\u200b\u2010\u2011"
+
+
+def lookalikes(text: str) -> list[tuple[int, int]]:
+    """Ranges that look like a placeholder of any scope, or of another product."""
+    found: dict[tuple[int, int], None] = {}
+    for number in _NUMBER.finditer(text):
+        start = number.start()
+        if text[max(0, start - _REACH) : start].rstrip(_GAP_CHARS).upper().endswith(_WORDS):
+            near = max(0, start - 2 * _REACH), number.end() + _REACH
+            found |= dict.fromkeys(match.span() for match in _LOOKALIKE.finditer(text, *near))
+    return sorted(found)
 
 
 def new_nonce() -> str:
@@ -128,11 +141,13 @@ class Finder:
     shape: Shape
     nonce: str
     _core: re.Pattern[str] = field(init=False, repr=False)
+    _nonce: re.Pattern[str] = field(init=False, repr=False)
     _before: re.Pattern[str] | None = field(init=False, repr=False)
     _after: re.Pattern[str] | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_core", self.shape.core(self.nonce))
+        object.__setattr__(self, "_nonce", re.compile(re.escape(self.nonce), re.IGNORECASE))
         object.__setattr__(self, "_before", _loose(self.shape.open, r"\Z"))
         object.__setattr__(self, "_after", _loose(self.shape.close, ""))
 
@@ -144,6 +159,8 @@ class Finder:
         A scope whose inputs had brackets of their own next to an original is read strictly,
         for there a bracket may be text and not the model's doing.
         """
+        if not self._nonce.search(text):
+            return
         floor = 0
         for match in self._core.finditer(text):
             if not inside_words and not _stands_alone(text, match.start(), match.end()):
