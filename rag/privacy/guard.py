@@ -171,7 +171,7 @@ class _Matcher:
                     weak.add(form.text)
             elif form.compact:
                 self._add_number(form.key, kind)
-            elif form.key not in released:
+            else:
                 self._keys.add(form.key)
                 sizes.setdefault(form.key.split(" ", 1)[0], set()).add(form.key.count(" ") + 1)
         self._sizes = {first: sorted(all_sizes) for first, all_sizes in sizes.items()}

@@ -271,6 +271,13 @@ def test_what_protecting_let_through_is_not_refused() -> None:
         Guard(originals=originals).check("POST", URL, JSON_TYPE, body)
 
 
+def test_nothing_releases_a_strong_form() -> None:
+    """What proves its subject by itself is refused, whatever protecting let through."""
+    guard = Guard(originals=[(EntityType.PERSON, NAME)], released=frozenset({"thorsrud"}))
+    with pytest.raises(BoundaryRefused):
+        guard.check("POST", URL, JSON_TYPE, body_of("Ask Thorsrud."))
+
+
 def test_html_and_percent_reach_a_fixed_point(guard: Guard) -> None:
     """Three layers of escapes are taken off."""
     text = quote(html.escape(html.escape("Jos&eacute;")))
