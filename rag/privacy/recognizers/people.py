@@ -68,6 +68,7 @@ class PeopleRecognizer:
         spans = list(self._modelled(cased, changed))
         spans += evident(text)
         spans += _gazetteer(text)
+        spans += _unknown_rows(cased)
         return spans
 
     def _modelled(self, text: str, changed: list[tuple[int, int]]) -> Iterator[Span]:
@@ -108,6 +109,22 @@ def _gazetteer(text: str) -> Iterator[Span]:
                 yield Span(start, ends[-1], EntityType.PLACE, 0.5)
                 at += text.count(" ", start, ends[-1])
             at += 1
+
+
+def _unknown_rows(text: str) -> Iterator[Span]:
+    """Two to four capitalised words in a row that are no words and no places.
+
+    The model passes over many a rare name; what it does call a person or a thing counts more.
+    """
+    for match in _PLACE_WORDS.finditer(text, timeout=SECONDS):
+        row: list[tuple[int, int]] = []
+        for start, end in [*(m.span() for m in _WORD.finditer(text, *match.span())), (0, 0)]:
+            if _unknown(text[start:end]):
+                row.append((start, end))
+                continue
+            if 2 <= len(row) <= 4 and not is_place(text[row[0][0] : row[-1][1]]):
+                yield Span(row[0][0], row[-1][1], EntityType.PERSON, 0.45)
+            row = []
 
 
 def _unwrapped(text: str) -> str:
@@ -196,7 +213,7 @@ def _score(text: str, start: int, end: int, *, recased: bool) -> float:
 
 def _misjudged(text: str, entity: Span) -> Iterator[Span]:
     """A place or organisation; a person where the words say so and nothing says otherwise."""
-    found = text[entity.start : entity.end]
+    found = text[entity.start : entity.end].replace("\n", " ")
     if entity.type is not EntityType.OTHER and _named_thing(found):
         yield Span(entity.start, entity.end, entity.type, 0.7)
     parts = found.split()
@@ -211,6 +228,19 @@ def _misjudged(text: str, entity: Span) -> Iterator[Span]:
         and not is_place(parts[-1])
     ):
         yield Span(entity.start, entity.end, EntityType.PERSON, 0.7)
+    elif all(_unknown(part) for part in parts):
+        yield Span(entity.start, entity.end, EntityType.PERSON, 0.5)
+
+
+def _unknown(word: str) -> bool:
+    """No word, no place, no acronym: in a row of such words the model guesses, so they hide.
+
+    The small model takes many a name at the beginning of a sentence for an organisation;
+    a firm of such a name is hidden for a person then, which harms less than the reverse.
+    """
+    if len(word) < 3 or word.isupper() or _ORGANISED.fullmatch(word):
+        return False
+    return not is_common_word(word) and not is_place(word)
 
 
 def _named_thing(found: str) -> bool:
