@@ -68,6 +68,8 @@ def test_nothing_is_logged_whatever_goes_wrong(service: Any, stub: Any, collecti
     assert post("/ask", json=body).status_code == 200
     stub.script.status = 500
     assert post("/ask", json=body).status_code == 502
+    stub.script.status = None
+    assert post("/ask", json={**body, "filters": {PERSON: PERSON}}).status_code in {200, 422}
     refused = [
         post("/ask", json={**body, PERSON: MAIL}),
         post("/ask", json={**body, "top_k": PERSON}),
@@ -75,7 +77,6 @@ def test_nothing_is_logged_whatever_goes_wrong(service: Any, stub: Any, collecti
         post("/ask", json={**body, "policy": PERSON}),
         post("/ask", json={**body, "collection": PERSON}),
         post("/ask", json={**body, "retriever": PERSON}),
-        post("/ask", json={**body, "filters": {PERSON: {"x": PERSON}}}),
         post("/ask", content=f'{{"question": "{PERSON}'.encode()),
         post(
             "/documents",

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from api.deps import Opening, open_engine, to_the_end
 from api.serve import bind, serve
 from rag.errors import DatabaseUnavailable, DetectorFailed, Misconfigured
 from rag.settings import Settings
@@ -162,3 +163,21 @@ def test_importing_the_service_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+async def test_an_upload_outlives_its_request_and_stopping_waits_for_it() -> None:
+    """Whoever cancels the request, the upload's work ends, and the engine is not closed before."""
+    opening = Opening(Settings(_env_file=None), open_engine)
+    done: list[int] = []
+
+    async def work() -> None:
+        await asyncio.sleep(0.1)
+        done.append(1)
+
+    request = asyncio.create_task(to_the_end(opening, work()))
+    await asyncio.sleep(0)
+    request.cancel()
+    await asyncio.gather(request, return_exceptions=True)
+    assert request.cancelled()
+    await opening.stop()
+    assert done == [1]
