@@ -319,11 +319,13 @@ async def _assemble(settings: Settings, stack: AsyncExitStack) -> Engine:
     from rag.privacy.detect import PresidioDetector
     from rag.privacy.forms import FormHasher
     from rag.privacy.policy import load_policy
+    from rag.privacy.protect import warm_up
     from rag.store import Store
 
     policy = load_policy(settings.policy)
     store = await stack.enter_async_context(Store.open(settings))
     detector = await asyncio.to_thread(PresidioDetector.open, max_chars=settings.max_detect_chars)
+    await asyncio.to_thread(warm_up)
     embedder = await stack.enter_async_context(open_embedder(settings))
     chat = await stack.enter_async_context(open_chat(settings))
     return Engine(

@@ -10,6 +10,7 @@ import asyncio
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from rag.errors import DetectorFailed, Unavailable
@@ -56,6 +57,24 @@ _TYPE_WORDS = {
     "NETWORK": "a network address",
     "LINK": "a link",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What was at ``[start, end)`` of a piece, and what stands for it outside."""
+
+    start: int
+    end: int
+    type: EntityType
+    placeholder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """A piece's protected text, and every place of the piece that was replaced, in order."""
+
+    text: str
+    replacements: tuple[Replaced, ...]
 
 
 class Scope:
@@ -117,6 +136,10 @@ class Scope:
         are linked together; pass everything that leaves in one request, so that what one
         piece gives away is protected in all of them.
         """
+        return [written.text for written in await self.protect_detailed(pieces)]
+
+    async def protect_detailed(self, pieces: Sequence[Piece]) -> list[Protected]:
+        """As ``protect``, with what was replaced where, for those who want to look."""
         async with self._lock:
             read = [read_words(piece.text) for piece in pieces]
             taken = [self._given(piece) for piece in pieces]
@@ -225,7 +248,7 @@ class Scope:
 
     async def _write(
         self, pieces: Sequence[Piece], taken: Sequence[Sequence[Found]], released: frozenset[str]
-    ) -> list[str]:
+    ) -> list[Protected]:
         if self._shape.bare:
             taken = [
                 disjoint([widened(piece.text, one) for one in found], touching=True)
@@ -242,7 +265,7 @@ class Scope:
             for piece, found in zip(pieces, mentions, strict=True)
         ]
 
-    def _write_piece(self, piece: Piece, named: Sequence[tuple[Found, Subject]]) -> str:
+    def _write_piece(self, piece: Piece, named: Sequence[tuple[Found, Subject]]) -> Protected:
         protected, placed = write_out(piece.text, [(one, s.placeholder) for one, s in named])
         expected = [(start, start + len(name)) for start, name, _ in placed]
         if not self._strict:
@@ -251,7 +274,10 @@ class Scope:
             raise Unavailable("A text cannot be protected so that it can be restored.")
         self._literals.update(self._restorer.strangers(protected, expected))
         self._places.record(protected, placed)
-        return protected
+        return Protected(
+            protected,
+            tuple(Replaced(one.start, one.end, one.type, s.placeholder) for one, s in named),
+        )
 
     def _tokens(self, text: str, *, strict: bool) -> list[tuple[int, int]]:
         return [(token.start, token.end) for token in self._finder.find(text, strict=strict)]
