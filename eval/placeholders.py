@@ -431,7 +431,7 @@ def _measure(base_url: str, options: argparse.Namespace) -> None:
         if options.json:
             made = {"n": options.n, "rows": [asdict(r) for r in rows]}
             options.json.write_text(json.dumps(made))
-    Console(width=170).print(table(rows, options.n))
+    Console(width=185).print(table(rows, options.n))
 
 
 if __name__ == "__main__":
