@@ -1,6 +1,6 @@
 """What a placeholder looks like, and how it is found again however a model bent it (I4).
 
-A placeholder says a coarse type, a number and the scope's nonce: ``[PERSON_1_k7q]``. The
+A placeholder says a coarse type, a number and the scope's nonce: ``PERSON_1_k7q``. The
 nonce makes it unforgeable and foreign ones recognizable; it holds no vowel, so it spells
 no word. Which shape survives a model best is an experiment's question, so shapes are
 small and chosen by name.
@@ -131,7 +131,7 @@ SHAPES: Mapping[str, Shape] = {
 }
 """Every shape by its name."""
 
-DEFAULT_SHAPE = "bracket"
+DEFAULT_SHAPE = "word"
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,7 +214,7 @@ def _between() -> Callable[[str, Record], tuple[str, ...]]:
 def normal(prompt: str) -> str:
     """A prompt with each placeholder-looking token numbered by its first appearance."""
     seen: dict[str, str] = {}
-    token = re.compile(r"[\[<{(]+[A-Z][A-Z_]*[_-]?\w*\d\w*[\]>})]+")
+    token = re.compile(r"\b[A-Z]{2,}_\d+_\w+\b")
     return token.sub(lambda m: seen.setdefault(m[0], f"(({len(seen)}))"), prompt)
 
 

@@ -23,7 +23,12 @@ FLAGS = regex.IGNORECASE | regex.MULTILINE
 SECONDS = 5.0
 """Longest time for one pattern over one text."""
 
+WINDOW, REACH = 2_000, 256
+"""A pattern that looks arbitrarily far ahead is run over windows: over a whole document each
+of its attempts would read to the end."""
+
 _WORD = regex.compile(r"[^\W\d_]+")
+_FAR = regex.compile(r"(?<!\\)\.[*+]")
 
 
 class Recognizer(Protocol):
@@ -69,6 +74,7 @@ class RuleSet:
         self.name = name
         self._seconds = seconds
         self._rules = [(rule, _compiled(rule.pattern, rule.flags)) for rule in rules]
+        self._far = {rule.name for rule, _ in self._rules if looks_far(rule)}
 
     @property
     def fingerprint(self) -> str:
@@ -85,13 +91,28 @@ class RuleSet:
             span for rule, pattern in self._rules for span in self._matches(rule, pattern, text)
         ]
 
+    def _found(self, rule: Rule, pattern: Any, text: str) -> Iterator[Any]:
+        if rule.name not in self._far:
+            yield from pattern.finditer(text, timeout=self._seconds)
+            return
+        for at in range(0, len(text), WINDOW):
+            until = min(len(text), at + WINDOW + REACH)
+            for match in pattern.finditer(text, at, until, timeout=self._seconds):
+                if match.start() < at + WINDOW:
+                    yield match
+
     def _matches(self, rule: Rule, pattern: Any, text: str) -> Iterator[Span]:
         group = "v" if "v" in pattern.groupindex else 0
-        for match in pattern.finditer(text, timeout=self._seconds):
+        for match in self._found(rule, pattern, text):
             start, end = match.span(group)
             score = judge(rule, text, start, end) if end > start else None
             if score is not None:
                 yield Span(start, end, rule.type, score)
+
+
+def looks_far(rule: Rule) -> bool:
+    """Whether the pattern's dot crosses lines without a bound."""
+    return bool(rule.flags & regex.DOTALL and _FAR.search(rule.pattern))
 
 
 def judge(rule: Rule, text: str, start: int, end: int) -> float | None:
