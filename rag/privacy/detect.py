@@ -64,7 +64,12 @@ class PresidioDetector:
 
             names = model or SpacyNames()
             patterns = _patterns(regions)
-        except (ImportError, OSError, ValueError) as error:
+        except ImportError as error:
+            raise DetectorFailed(
+                f"The detector cannot load: {error.name} is not installed. Install veilrag anew, "
+                "with its dependencies."
+            ) from None
+        except (OSError, ValueError) as error:
             raise DetectorFailed(f"The detector cannot load ({type(error).__name__}).") from None
         detector = cls(
             (*patterns, DecodedRecognizer(patterns)),
