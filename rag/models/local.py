@@ -17,10 +17,13 @@ from rag.types import Space
 _CONFIG, DIMENSION = "l2_supercat", 256
 SPACE = Space("local:wordllama-l2-supercat", DIMENSION)
 _BATCH = 64
+_AT_ONCE = 2_000
+"""So many characters are embedded on the event loop itself."""
 
 
 class LocalEmbedder:
-    """The ``Embedder`` port within the boundary. CPU-bound: it works in a worker thread."""
+    """The ``Embedder`` port within the boundary. CPU-bound: more than a question
+    works in a worker thread."""
 
     space = SPACE
     remote = False
@@ -38,7 +41,7 @@ class LocalEmbedder:
         """Unit vectors; a text without a known token is a row of zeros. Nothing leaves."""
         return await asyncio.to_thread(self._embed, [sendable(text) for text in texts])
 
-    def _embed(self, texts: list[str]) -> Vectors:
+    def _embed(self, texts: Sequence[str]) -> Vectors:
         vectors = np.zeros((len(texts), DIMENSION), np.float32)
         # like lengths together: a batch is padded to its longest text
         order = [

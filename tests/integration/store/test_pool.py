@@ -63,6 +63,21 @@ async def test_the_first_request_after_a_cut_succeeds(store: Store, database: st
     assert await look(store) == 4
 
 
+async def test_a_cut_right_after_an_answer_is_survived(store: Store, database: str) -> None:
+    """A connection that just answered is used unasked; cut meanwhile, the read is sent again."""
+    await put(store, 0)
+    search = await store.search(store.default_tenant, ["default"], SPACE)
+    direction = np.array([1, 1], np.float32)
+    await asyncio.gather(*(search.dense(direction, 5, {}) for _ in range(4)))
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity "
+            "where application_name = 'veilrag' and datname = current_database()"
+        )
+    found = await asyncio.gather(*(search.dense(direction, 5, {}) for _ in range(4)))
+    assert [len(hits) for hits in found] == [1] * 4
+
+
 async def test_cancelled_tasks_lose_no_connection(store: Store, database: str) -> None:
     """A hundred tasks cancelled anywhere on a pool of four; then twenty pass, none is left open."""
     await put(store, 0)
