@@ -144,28 +144,46 @@ class Doorkeeper:
             len(hosts) == 1
             and len(origins) <= 1
             and is_ours(f"//{hosts[0]}", allowed)
-            and all(is_ours(origin, allowed) for origin in origins)
+            and all(is_same(origin, hosts[0]) or is_named(origin, allowed) for origin in origins)
         )
 
 
-def is_ours(address: str, allowed: Iterable[str]) -> bool:
-    """Whether ``//host:port`` or ``scheme://host:port``, and nothing else, names an allowed host.
+def is_same(origin: str, host: str) -> bool:
+    """Whether an ``Origin`` is a page of this very service: on another port it is not."""
+    scheme, _, place = origin.partition("://")
+    return scheme in ("http", "https") and place.lower() == host.lower()
 
-    Loopback names and addresses are allowed with any port; a configured ``name`` with any
-    port, a configured ``name:port`` with that one only.
+
+def is_ours(address: str, allowed: Iterable[str]) -> bool:
+    """Whether ``//host:port`` names loopback, with any port, or a configured host."""
+    parts = _plain(address)
+    return parts is not None and (is_loopback(parts[0]) or is_named(address, allowed))
+
+
+def is_named(address: str, allowed: Iterable[str]) -> bool:
+    """Whether ``//host:port`` or ``scheme://host:port``, and nothing else, names a configured host.
+
+    A configured ``name`` is allowed with any port, ``name:port`` with that one only.
     """
+    parts = _plain(address)
+    if parts is None:
+        return False
+    host, port = parts
+    names = {name.strip().lower().strip("[]") for name in allowed}
+    return host in names or f"{host}:{port}" in names
+
+
+def _plain(address: str) -> tuple[str, int | None] | None:
+    """Host and port of an address that holds nothing else."""
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port
     except ValueError:
-        return False
+        return None
     plain = not (parts.path or parts.query or parts.fragment or "@" in parts.netloc)
     if not host or not plain or parts.scheme not in ("", "http", "https"):
-        return False
-    if not re.fullmatch(r"[a-z0-9._-]+|[0-9a-f:.]+", host):
-        return False
-    names = {name.strip().lower().strip("[]") for name in allowed}
-    return is_loopback(host) or host in names or f"{host}:{port}" in names
+        return None
+    return (host, port) if re.fullmatch(r"[a-z0-9._-]+|[0-9a-f:.]+", host) else None
 
 
 def is_loopback(host: str) -> bool:

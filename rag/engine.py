@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -207,7 +207,9 @@ class Engine:
             tenant or self.store.default_tenant, [collection], self.embedder.space
         )
         in_force = self._policy(policy)
-        scope = self._scope(search, in_force)
+        # The forms of every readable collection, not of the one that is asked alone (I1).
+        aliases = await self.store.search_all(tenant or self.store.default_tenant)
+        scope = self._scope(aliases, in_force)
         outbox = Outbox()
         return AskContext(
             scope=scope,
@@ -349,21 +351,11 @@ def named(parts: Mapping[str, Any], name: str, kind: str) -> Any:
     return parts[name]
 
 
-class _Trusted:
-    """Lets everything pass: every endpoint of the request is declared trusted."""
-
-    def guard(self, templates: frozenset[str] = frozenset()) -> _Trusted:
-        return self
-
-    def check(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> None:
-        return
-
-
 def unguarded(context: AskContext) -> AskContext:
     """The same context for trusted endpoints only; calls are still counted."""
-    from rag.graphs.context import CountingGuard
+    from rag.graphs.context import CountingGuard, Trusted
 
-    return replace(context, guard=CountingGuard(_Trusted(), context.outbox))
+    return replace(context, guard=CountingGuard(Trusted(), context.outbox))
 
 
 def _result(state: Mapping[str, Any], context: AskContext) -> Result:

@@ -44,6 +44,16 @@ class CountingGuard:
         self.outbox.calls += 1
 
 
+class Trusted:
+    """Lets everything pass, for an endpoint that the settings declare trusted."""
+
+    def guard(self, templates: frozenset[str] = frozenset()) -> Trusted:
+        return self
+
+    def check(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> None:
+        return
+
+
 @dataclass(frozen=True, slots=True)
 class AskContext:
     """The runtime context of parent and child graphs."""
@@ -64,6 +74,14 @@ class AskContext:
     """The compiled child graph (a LangGraph ``CompiledStateGraph``)."""
     filters: Mapping[str, Any] = field(default_factory=dict)
     context_chars: int = 8_000
+
+    def embedder_guard(self) -> OutboundGuard | None:
+        """For a call of the embedder: none where it is local, an open one where trusted."""
+        if not self.embedder.remote:
+            return None
+        if self.embedder.trusted:
+            return CountingGuard(Trusted(), self.outbox)
+        return self.guard
 
     async def complete(self, messages: list[Message]) -> Completion | None:
         """Record ``messages``, and ask the model where one is configured."""

@@ -29,16 +29,21 @@ REWRITE_SYSTEM: Final = (
     "copy every placeholder exactly as it is written."
 )
 
-TEMPLATES: Final = frozenset({ANSWER_SYSTEM, REWRITE_SYSTEM})
+CONTEXT: Final = "Context:\n[1] "
+QUESTION: Final = "\n\nQuestion: "
+COUNT: Final = "Number of queries: "
+
+TEMPLATES: Final = frozenset({ANSWER_SYSTEM, REWRITE_SYSTEM, CONTEXT, QUESTION, COUNT})
 """What the guard may take as ours."""
 
 
 def answer_messages(question: str, contexts: Sequence[str]) -> list[Message]:
     """The messages of the answering call; all arguments protected already."""
     passages = "\n\n".join(f"[{n}] {text}" for n, text in enumerate(contexts, start=1))
+    evidence = CONTEXT + passages.removeprefix("[1] ") if contexts else "Context:\n"
     return [
         Message("system", ANSWER_SYSTEM),
-        Message("user", f"Context:\n{passages}\n\nQuestion: {question}"),
+        Message("user", evidence + QUESTION + question),
     ]
 
 
@@ -46,5 +51,5 @@ def rewrite_messages(question: str, count: int) -> list[Message]:
     """The messages of the rewriting call; the question protected already."""
     return [
         Message("system", REWRITE_SYSTEM),
-        Message("user", f"Number of queries: {count}\nQuestion: {question}"),
+        Message("user", f"{COUNT}{count}{QUESTION}{question}"),
     ]

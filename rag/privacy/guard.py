@@ -49,6 +49,10 @@ _SETTINGS = words(
     frequency_penalty top_logprobs dimensions top_n"""
 )
 _PLUMBING = words("host content-length connection accept-encoding")
+_STEPS = words("v1 chat completions embeddings models rerank")
+_MEDIA = frozenset({"application/json", "text/event-stream", "veilrag"})
+"""What every request's path and headers are made of; the transport lets nothing else pass."""
+
 _SPELLED = re.compile(r"(?<![^\W_])(?:[^\W_][^\w\n]{1,2}|[^\W_]_){3,}[^\W_](?![^\W_])")
 _MOST_SETTING_DIGITS = 6
 _REACH = 400
@@ -89,13 +93,24 @@ class Guard:
             raise BoundaryRefused(f"The boundary refused {reason}.") from None
         raise BoundaryRefused(f"The boundary refused an original in the {place}.")
 
+    def sees(self, text: str) -> bool:
+        """Whether ``text``, as data of a request, would be refused.
+
+        What protecting writes is held against this, so that an honest request is not.
+        """
+        try:
+            return self._holds_original([self._cut(text)])
+        except Unreadable:
+            return True
+
     def _read(
         self, url: str, headers: Sequence[tuple[str, str]], body: bytes
     ) -> Mapping[str, list[str]]:
         """The data of each place of a request, in the order of reading, our own text cut out."""
         parts = urlsplit(url)
-        address = [parts.path, parts.query, parts.fragment, parts.username, parts.password]
-        sent = [value for name, value in headers if name.lower() not in _PLUMBING]
+        steps = [step for step in parts.path.split("/") if step not in _STEPS]
+        address = ["/".join(steps), parts.query, parts.fragment, parts.username, parts.password]
+        sent = [v for name, v in headers if name.lower() not in _PLUMBING and v not in _MEDIA]
         _refuse_encodings(headers, body)
         segments = read_json(body) if body else []
         _refuse_keys(segments)

@@ -75,12 +75,10 @@ async def sub_retrieve(state: AnswerState, runtime: Runtime[AskContext]) -> dict
     context = runtime.context
     top_k = state.get("top_k", 5)
     restored = [context.scope.restore(text).text for text in state["rewrites"]]
-    queries = [(state["question"], state["anonymized_question"])]
-    for original, protected in zip(restored, state["rewrites"], strict=True):
-        if original not in [query for query, _ in queries]:
-            queries.append((original, protected))
+    queries = [state["question"], *(t for t in dict.fromkeys(restored) if t != state["question"])]
+    outside = await _for_embedder(queries, state, context)
     results = await asyncio.gather(
-        *(_retrieve(query, protected, top_k, context) for query, protected in queries)
+        *(_retrieve(*pair, top_k, context) for pair in zip(queries, outside, strict=True))
     )
     hits = await _with_spans(best_rank(results, top_k), context)
     hits, pieces = fit(hits, context.context_chars)
@@ -97,6 +95,21 @@ async def sub_retrieve(state: AnswerState, runtime: Runtime[AskContext]) -> dict
     }
 
 
+async def _for_embedder(queries: list[str], state: AnswerState, context: AskContext) -> list[str]:
+    """What a remote embedder may see of each query; nothing is prepared for a local one.
+
+    A rewrite is a model's words: it is scanned and protected like the question (I1).
+    """
+    if not context.embedder.remote:
+        return [""] * len(queries)
+    if context.embedder.trusted or not state.get("anonymize", True):
+        return queries
+    spans = [state["question_spans"]]
+    spans += [await context.scope.detect(query) for query in queries[1:]]
+    pieces = [Piece(query, found) for query, found in zip(queries, spans, strict=True)]
+    return [context.scope.type_words(text) for text in await context.scope.protect(pieces)]
+
+
 async def _with_spans(hits: list[Hit], context: AskContext) -> list[Hit]:
     """The hits with the running detector's spans: what another version found is found anew."""
     filled = await context.search.fill(hits)
@@ -110,7 +123,7 @@ async def _with_spans(hits: list[Hit], context: AskContext) -> list[Hit]:
 
 
 async def _retrieve(query: str, protected: str, top_k: int, context: AskContext) -> list[Hit]:
-    state = {"query": query, "protected_query": protected, "top_k": top_k}
+    state = {"query": query, "outside_query": protected, "top_k": top_k}
     # The runtime context is handed on explicitly: a child called by hand does not inherit it.
     result = await context.retriever.ainvoke(state, context=context)
     chunks: list[Hit] = result["chunks"]

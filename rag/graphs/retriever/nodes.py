@@ -27,10 +27,8 @@ async def embed(state: RetrieverState, runtime: Runtime[AskContext]) -> dict[str
     """The query's vector: of its own words locally, of type words for a remote model."""
     context = runtime.context
     embedder = context.embedder
-    text = state["query"]
-    if embedder.remote and not embedder.trusted:
-        text = context.scope.type_words(state.get("protected_query", ""))
-    vectors = await embedder.embed([text], context.guard if embedder.remote else None)
+    text = state.get("outside_query", "") if embedder.remote else state["query"]
+    vectors = await embedder.embed([text], context.embedder_guard())
     return {"embedding": vectors[0]}
 
 

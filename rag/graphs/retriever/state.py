@@ -11,10 +11,10 @@ from rag.types import Hit
 
 
 class RetrieverState(TypedDict, total=False):
-    """``query`` holds original words; ``protected_query`` is what a remote embedder may see."""
+    """``query`` holds original words; ``outside_query`` is what a remote embedder may see."""
 
     query: str
-    protected_query: str
+    outside_query: str
     top_k: int
     embedding: NDArray[np.float32]
     rankings: list[list[Hit]]

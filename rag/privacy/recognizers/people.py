@@ -238,7 +238,7 @@ def _unknown(word: str) -> bool:
     The small model takes many a name at the beginning of a sentence for an organisation;
     a firm of such a name is hidden for a person then, which harms less than the reverse.
     """
-    if len(word) < 3 or word.isupper() or _ORGANISED.fullmatch(word):
+    if len(word) < 3 or word.isupper() or _ORGANISED.fullmatch(word) or is_title(word):
         return False
     return not is_common_word(word) and not is_place(word)
 
