@@ -20,11 +20,8 @@ from rag.errors import BoundaryRefused
 from rag.privacy.decode import Segment, Unreadable, layers, plain_number, read_json
 from rag.privacy.forms import Form, forms_of, read_keys, start_of_words
 from rag.privacy.lexicon import words
-from rag.privacy.protect import find_compact
+from rag.privacy.protect import CUT, SPELLED, find_compact
 from rag.types import EntityType
-
-_CUT = " \U00010380 "
-"""A letter of a dead script: a word of its own, so that no match reaches across it."""
 
 _NEVER = words("user metadata store safety_identifier prompt_cache_key")
 """Keys of a request that name its user or keep it: refused wherever they stand on top."""
@@ -53,7 +50,6 @@ _STEPS = words("v1 chat completions embeddings models rerank")
 _MEDIA = frozenset({"application/json", "text/event-stream", "veilrag"})
 """What every request's path and headers are made of; the transport lets nothing else pass."""
 
-_SPELLED = re.compile(r"(?<![^\W_])(?:[^\W_][^\w\n]{1,2}|[^\W_]_){3,}[^\W_](?![^\W_])")
 _MOST_SETTING_DIGITS = 6
 _REACH = 400
 """No original is longer than this many letters on one side of a split."""
@@ -121,7 +117,7 @@ class Guard:
         }
 
     def _cut(self, text: str) -> str:
-        return self._own.sub(_CUT, text) if self._own else text
+        return self._own.sub(CUT, text) if self._own else text
 
     def _holds_original(self, data: list[str]) -> bool:
         """Side by side, glued together, and decoded."""
@@ -135,7 +131,7 @@ class Guard:
 def _glued(data: Sequence[str]) -> str:
     """Strings with nothing between, for what was split over two: only their ends, if long."""
     return "".join(
-        text if len(text) <= 2 * _REACH else f"{text[:_REACH]}{_CUT}{text[-_REACH:]}"
+        text if len(text) <= 2 * _REACH else f"{text[:_REACH]}{CUT}{text[-_REACH:]}"
         for text in data
     )
 
@@ -207,7 +203,7 @@ class _Matcher:
         keys = read_keys(text)
         return (
             self._words_match(keys)
-            or self._words_match(["".join(read_keys(m)) for m in _SPELLED.findall(text)])
+            or self._words_match(["".join(read_keys(m)) for m in SPELLED.findall(text)])
             or self._number_matches(keys)
         )
 

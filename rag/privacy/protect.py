@@ -9,8 +9,8 @@ own at the place where it stands, for else "Washington" and "May" would vanish e
   capitalised and nothing speaks against it.
 
 What speaks against it: a span here says that it is a place, an organisation or a date; a
-preposition of place or time before it ("in May", "from Washington"); a number beside it
-("5 May"); a common word at the beginning of a sentence or in a line of capitals. What was
+preposition of time before a word of the calendar, or of place before a place ("in May",
+"from Washington"); a number beside it ("5 May"); a common word at the beginning of a sentence or in a line of capitals. What was
 let through so is *released*: the guard does not refuse on it in this scope.
 """
 
@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rag.privacy.decode import Unreadable, layers
-from rag.privacy.forms import Form, Words, read_words, start_of_words
+from rag.privacy.forms import Form, Words, read_keys, read_words, start_of_words
 from rag.privacy.lexicon import is_ambiguous_title, is_common_word, is_title, words
 from rag.types import EntityType, Span
 
@@ -38,9 +39,21 @@ _PLACE_BEFORE = words("in at from near to of via through around outside inside a
 _TIME_BEFORE = words(
     "in by since until till during this next last every each early late mid before after of on"
 )
+_CALENDAR = words(
+    "january february march april may june july august september october november december "
+    "monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter "
+    "easter christmas"
+)
 _POSSESSIVE = re.compile(r"['\u2019\u2018\u02bc](?:s|S)?\Z")
 _SENTENCE_END = re.compile(r"(?:^|[.!?:;\n\u2026][\"')\]\u201d\u2019]*\s*|[\n>*#|\-\u2022]\s*)\Z")
 _RUN = re.compile(r"[^\s\"',()<>\[\]{}|]+")
+_LINE_END = re.compile(r"\n")
+_TOO_DEEP = "\U00010381"
+_MOST_LINES = 3
+CUT = " \U00010380 "
+"""A letter of a dead script: a word of its own, so that no match reaches across it."""
+SPELLED = re.compile(r"(?<![^\W_])(?:[^\W_][^\w\n]{1,2}|[^\W_]_){3,}[^\W_](?![^\W_])")
+"""A word letter by letter: ``T-A-R-L-U-N-D``, ``T. a. r. l``."""
 _TITLE_BEFORE = re.compile(r"([^\W_]+)\.?\s{1,2}\Z")
 _WORD_BEFORE = re.compile(r"([^\W_]+)[.,]?\s{1,3}\Z")
 _NUMBER_AFTER = re.compile(r"\s{0,2}\d")
@@ -213,29 +226,89 @@ def search(piece: Piece, read: Words, known: KnownForms, taken: Sequence[Found])
 
 
 def disguised(text: str, known: KnownForms, taken: Sequence[Found]) -> list[Found]:
-    """Runs without a space that spell a known form in Base64, percent or other escapes.
+    """Runs that spell a known form in Base64, in percent or other escapes, or letter by letter.
 
     Such a run is replaced whole: the guard reads what is inside of it, and would refuse.
     """
+    return [
+        Found(start, end, EntityType.OTHER)
+        for start, end, inner in hidden_runs(text, taken)
+        if inner == _TOO_DEEP or _names_known(inner, known)
+    ]
+
+
+def hidden_runs(text: str, taken: Sequence[Found]) -> Iterator[tuple[int, int, str]]:
+    """``(start, end, what it says)`` of runs outside of ``taken`` in another writing."""
     bare = list(text)
     for one in taken:
         bare[one.start : one.end] = " " * (one.end - one.start)
     seen = "".join(bare)
-    if not _spells_known(seen, known):
-        return []
-    return [
-        Found(run.start(), run.end(), EntityType.OTHER)
-        for run in _RUN.finditer(seen)
-        if _spells_known(run.group(), known)
-    ]
+    for spelled in SPELLED.finditer(seen):
+        yield spelled.start(), spelled.end(), "".join(read_keys(spelled.group()))
+    if not _inside(seen):
+        return
+    for run in _RUN.finditer(seen):
+        for inner in _inside(run.group()):
+            yield run.start(), run.end(), inner
 
 
-def _spells_known(text: str, known: KnownForms) -> bool:
+def _inside(text: str) -> list[str]:
     try:
-        inner = layers([text])[1:]
+        return layers([text])[1:]
     except Unreadable:
+        return [_TOO_DEEP]
+
+
+def _names_known(inner: str, known: KnownForms) -> bool:
+    return any(not form.weak for _, _, form, _ in known.find(inner, read_words(inner)))
+
+
+def showing_lines(text: str, taken: Sequence[Found], sees: Callable[[str], bool]) -> list[Found]:
+    """The fewest whole lines of ``text`` without which ``sees`` sees nothing any more.
+
+    Lines alone first, then neighbours together, at last the whole text. ``taken`` is not
+    shown to ``sees``.
+    """
+    cuts = [0, *(match.end() for match in _LINE_END.finditer(text)), len(text)]
+    lines = [(a, b) for a, b in pairwise(cuts) if text[a:b].strip()]
+    hidden: list[Found] = []
+    for width in range(1, min(_MOST_LINES, len(lines)) + 1):
+        for at in range(len(lines) - width + 1):
+            start, end = lines[at][0], lines[at + width - 1][1]
+            if sees(_shown(text, start, end, [*taken, *hidden])):
+                hidden.append(_stripped(text, start, end))
+        if not sees(_shown(text, 0, len(text), [*taken, *hidden])):
+            return hidden
+    return [_stripped(text, 0, len(text))]
+
+
+def _shown(text: str, start: int, end: int, taken: Sequence[Found]) -> str:
+    """``text[start:end]`` with a dead letter for everything that is taken."""
+    parts, at = [], start
+    for one in sorted(taken, key=lambda f: f.start):
+        if one.end > at and one.start < end:
+            parts += [text[at : max(at, one.start)], CUT]
+            at = max(at, one.end)
+    return "".join([*parts, text[at:end]])
+
+
+def _stripped(text: str, start: int, end: int) -> Found:
+    body = text[start:end]
+    lead = len(body) - len(body.lstrip())
+    return Found(start + lead, start + len(body.rstrip()), EntityType.OTHER)
+
+
+def indexed_evidence(piece: Piece, start: int, end: int, key: str) -> bool:
+    """Whether a weak form that only other documents know names its subject here.
+
+    A place needs a title: somebody called Paris in some document hides no city. A common
+    word needs what it needs within a scope.
+    """
+    if titled(piece.text, start):
         return True
-    return any(not form.weak for one in inner for _, _, form, _ in known.find(one, read_words(one)))
+    if all(is_common_word(word) for word in key.split()):
+        return has_evidence(piece, start, end, key)
+    return False
 
 
 def has_evidence(piece: Piece, start: int, end: int, key: str) -> bool:
@@ -247,7 +320,7 @@ def has_evidence(piece: Piece, start: int, end: int, key: str) -> bool:
         return False
     before = _word_before(text, start)
     common = all(is_common_word(word) for word in key.split())
-    if before.casefold() in (_TIME_BEFORE if common else _PLACE_BEFORE):
+    if before.casefold() in (_TIME_BEFORE if key in _CALENDAR else () if common else _PLACE_BEFORE):
         return False
     if before.isdigit() or _NUMBER_AFTER.match(text, end):
         return False

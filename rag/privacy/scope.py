@@ -20,6 +20,7 @@ from rag.privacy.forms import (
     Group,
     Words,
     groups_at,
+    groups_of,
     long_runs,
     numbers,
     read_words,
@@ -34,14 +35,18 @@ from rag.privacy.protect import (
     disguised,
     disjoint,
     from_spans,
+    hidden_runs,
+    indexed_evidence,
     search,
-    titled,
+    showing_lines,
     widened,
     write_out,
 )
 from rag.privacy.restore import Places, Restored, Restorer
 from rag.privacy.shapes import DEFAULT_SHAPE, SHAPES, Finder, Shape, new_nonce
 from rag.types import Alias, EntityType, Span
+
+_LEAST_PLURAL = 4
 
 _TYPE_WORDS = {
     "PERSON": "a person",
@@ -146,7 +151,25 @@ class Scope:
             released = self._search(pieces, read, taken)
             if await self._add_known_elsewhere(pieces, read, taken):
                 released |= self._search(pieces, read, taken)
-            return await self._write(pieces, taken, released)
+            written = await self._write(pieces, taken, released)
+            if self._add_what_the_guard_sees(pieces, taken, written):
+                written = await self._write(pieces, taken, released)
+            return written
+
+    def _add_what_the_guard_sees(
+        self, pieces: Sequence[Piece], taken: list[list[Found]], written: Sequence[Protected]
+    ) -> bool:
+        """Hide whole the lines in which the guard would see an original; whether there were any.
+
+        The guard reads more disguises than are replaced in place (quoted-printable over line
+        ends, spaced hexadecimal): what it would refuse does not leave, and the rest may.
+        """
+        guard = self.guard()
+        shown = [n for n, one in enumerate(written) if guard.sees(one.text)]
+        for n in shown:
+            lines = showing_lines(pieces[n].text, taken[n], guard.sees)
+            taken[n] = disjoint([*taken[n], *lines])
+        return bool(shown)
 
     def _search(
         self, pieces: Sequence[Piece], read: Sequence[Words], taken: list[list[Found]]
@@ -195,10 +218,13 @@ class Scope:
         """
         looked = [_uncovered(words, found) for words, found in zip(read, taken, strict=True)]
         counted = [list(numbers(p.text, w)) for p, w in zip(pieces, read, strict=True)]
+        for n, piece in enumerate(pieces):
+            counted[n] += hidden_groups(piece.text, taken[n])
         firsts = {
             words.keys[at] for words, places in zip(read, looked, strict=True) for at in places
         }
-        firsts |= {group.key for groups in counted for group in groups}
+        firsts |= {key[:-1] for key in firsts if len(key) > _LEAST_PLURAL and key.endswith("s")}
+        firsts |= {group.first_key for groups in counted for group in groups}
         if not firsts:
             return False
         hashes = await self._aliases.known_first(sorted({self._hash(key) for key in firsts}))
@@ -214,12 +240,12 @@ class Scope:
         for alias in await self._aliases.known_forms(sorted(wanted)):
             if alias.type in self._policy.protect:
                 known.setdefault(alias.form, []).append(alias)
-        found = [
+        more = [
             self._of_aliases(*one, known) for one in zip(pieces, candidates, taken, strict=True)
         ]
-        for n, more in enumerate(found):
-            taken[n] += more
-        return any(found)
+        for n, found in enumerate(more):
+            taken[n] += found
+        return any(more)
 
     def _of_aliases(
         self,
@@ -228,7 +254,7 @@ class Scope:
         taken: Sequence[Found],
         known: Mapping[int, list[Alias]],
     ) -> list[Found]:
-        """Longest groups first; a weak form only behind a title."""
+        """Longest groups first; a weak form only with evidence of its own."""
         found: list[Found] = []
         for group in sorted(candidates, key=lambda g: g.start - g.end):
             aliases = known.get(self._hash(group.key), ())
@@ -237,7 +263,7 @@ class Scope:
                 one.start < group.end and group.start < one.end for one in (*taken, *found)
             ):
                 continue
-            if not alias.weak or titled(piece.text, group.start):
+            if not alias.weak or indexed_evidence(piece, group.start, group.end, group.key):
                 found.append(Found(group.start, group.end, alias.type))
         return found
 
@@ -332,13 +358,30 @@ def _uncovered(words: Words, taken: Sequence[Found]) -> list[int]:
     return places
 
 
+def hidden_groups(text: str, taken: Sequence[Found]) -> list[Group]:
+    """What may be looked up of what is written in Base64, escapes or letter by letter.
+
+    A group's place is the whole run that hides it.
+    """
+    found: list[Group] = []
+    for start, end, inner in hidden_runs(text, taken):
+        words = read_words(inner)
+        groups = [*groups_of(inner, words), *numbers(inner, words)]
+        found += [Group(start, end, g.words, g.first_key, g.key) for g in groups]
+    return found
+
+
 def _candidates(
     text: str, words: Words, places: Sequence[int], counted: Sequence[Group], begun: set[str]
 ) -> list[Group]:
     """Groups whose first word begins some known form."""
-    found = [group for group in counted if group.key in begun]
+    found = [group for group in counted if group.first_key in begun]
     for at in places:
-        if words.keys[at] in begun:
+        key = words.keys[at]
+        if key in begun:
             found += groups_at(words, at)
+        if len(key) > _LEAST_PLURAL and key.endswith("s") and key[:-1] in begun:
+            # "the Tarlunds": the family, its plural outside
+            found.append(Group(words.starts[at], words.ends[at] - 1, 1, key[:-1], key[:-1]))
     found += [group for group in long_runs(text, words) if group.first_key in begun]
     return found
