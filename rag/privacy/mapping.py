@@ -42,6 +42,7 @@ class Mention:
     type: EntityType
     text: str = field(repr=False)
     literal: bool = False  # text that only looks like a placeholder: stands for itself
+    title: str = field(default="", repr=False)  # what ``names.title_before`` says of the place
 
 
 @dataclass(eq=False, slots=True)
@@ -94,7 +95,7 @@ class Subjects:
         self._by_placeholder: dict[tuple[str, int], Subject] = {}
         self._forms: dict[tuple[EntityType, str], list[Form]] = {}
         self._people: list[Subject] = []
-        self._names: dict[str, PersonName] = {}
+        self._names: dict[tuple[str, str], PersonName] = {}
 
     def __iter__(self) -> Iterator[Subject]:
         return iter(self._by_placeholder.values())
@@ -119,7 +120,7 @@ class Subjects:
         Mentions are linked as a set. Raises what the allocator raises; then nothing is
         linked, and no placeholder may leave.
         """
-        ordered = sorted(set(mentions), key=lambda m: (m.type, m.literal, m.text))
+        ordered = sorted(set(mentions), key=lambda m: (m.type, m.literal, m.text, m.title))
         names = {m: name for m in ordered if (name := self._name(m)) is not None}
         found = _People(self._people).link(names)
         keys = self._value_keys([m for m in ordered if m not in names])
@@ -143,9 +144,10 @@ class Subjects:
         """The name of a mention of a person, read once a scope."""
         if mention.literal or mention.type is not EntityType.PERSON:
             return None
-        name = self._names.get(mention.text)
+        slot = (mention.text, mention.title)
+        name = self._names.get(slot)
         if name is None:
-            name = self._names[mention.text] = parse_name(mention.text)
+            name = self._names[slot] = parse_name(mention.text).titled(mention.title)
         return name if name.units else None
 
     def _value_keys(self, mentions: Sequence[Mention]) -> dict[Mention, tuple[str, ...]]:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from rag.privacy.lexicon import is_common_word, is_place, is_title, words
+from rag.privacy.lexicon import is_ambiguous_title, is_common_word, is_place, is_title, words
 from rag.privacy.shadow import WORD, plain, shadow
 
 WEAK_LETTERS = 4
 """A form of fewer letters or digits proves nothing alone."""
 
-_FEMALE = words("ms mrs miss madam madame frau fru mme mlle senora sra dona signora lady")
-_MALE = words("mr mister sir herr hr dhr monsieur senor sr signor lord")
+_FEMALE = words("ms mrs miss madam madame frau fru mme mlle senora sra dona signora lady dame sister")
+_MALE = words("mr mister sir herr hr dhr monsieur senor sr signor lord father brother")
 _SUFFIXES = words("jr sr jnr snr ii iii iv phd md esq qc kc mba dds junior senior")
 _PARTICLES = words(
     """van von der den de del della di da das do dos du des la le el al bin ibn ben bint ter ten
@@ -30,6 +30,38 @@ _SUFFIX_KEYS = [[suffix] for suffix in sorted(_SUFFIXES)]
 _BETWEEN = re.compile(r"[\s_,;]+")
 _SPACED_HYPHEN = re.compile(r"\s+[-\u2010-\u2015]\s+")
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae"})
+
+
+_TITLES_BEFORE = re.compile(r"([^\W\d_]+)(?:\.[ \t\u00a0]?|[ \t\u00a0]|\.?\s+(and|&)\s|\.?\r?\n)\s?\Z")
+_TITLE_REACH = 24
+_MOST_TITLES = 4
+
+
+def title_before(text: str, start: int) -> str:
+    """The titles that stand right before ``text[start:]``, plain and joined by one space.
+
+    "Ms. Dr. " gives ``ms dr``; empty where there is none, and before a couple's name ("Mr and
+    Mrs"), which is neither's. A title that is often another word counts with a capital alone,
+    and not behind another capital, where it ends a name ("Ostervik Sr. Kvistad").
+    """
+    found: list[str] = []
+    while len(found) < _MOST_TITLES:
+        match = _TITLES_BEFORE.search(text, max(0, start - _TITLE_REACH), start)
+        if match is None or not is_title(match[1]):
+            break
+        if match[2] is not None:
+            return ""
+        if is_ambiguous_title(match[1]) and not _surely_title(text, *match.span(1)):
+            break
+        found.append(plain(shadow(match[1]).text))
+        start = match.start()
+    return " ".join(reversed(found))
+
+
+def _surely_title(text: str, start: int, end: int) -> bool:
+    before = text[max(0, start - _TITLE_REACH) : start].rstrip(" ").rpartition(" ")[2]
+    name = before[:1].isupper() and not is_title(before) and before[-1:] not in ".,;:!?"
+    return text[start].isupper() and not name and (start == 0 or not text[start - 1].isalnum())
 
 
 def is_weak_word(word: str) -> bool:
@@ -84,6 +116,10 @@ class PersonName:
         if any(title in _FEMALE for title in self.titles):
             return "f"
         return "m" if any(title in _MALE for title in self.titles) else ""
+
+    def titled(self, title: str) -> PersonName:
+        """The name with the titles of ``title`` (see ``title_before``) before its own."""
+        return replace(self, titles=(*title.split(), *self.titles)) if title else self
 
     @property
     def fullness(self) -> tuple[int, int, int]:
