@@ -2,7 +2,7 @@
 
 A form's key is what is compared and hashed: plain words of the shadow joined by one
 space, or, for numbers and codes, everything but letters and digits dropped. A *weak*
-form is also a common word, a place or an organisation, or is very short: alone it proves
+form is also a common word or, in a name, a place, or is very short: alone it proves
 nothing, so protecting asks for evidence (see ``protect``) and the guard does not refuse
 on it. Names are read in ``names``.
 """
@@ -18,9 +18,10 @@ from hashlib import blake2b
 from itertools import accumulate
 from typing import NamedTuple
 
+from rag.privacy.lexicon import is_common_word
 from rag.privacy.lexicon import words as vocabulary
-from rag.privacy.names import WEAK_LETTERS, is_weak_word, parse_name
-from rag.privacy.shadow import ASCII_WORD, WORD, plain, shadow
+from rag.privacy.names import WEAK_LETTERS, parse_name
+from rag.privacy.shadow import breaks_word, may_break_words, plain, shadow, word_spans
 from rag.types import Alias, EntityType, Span
 
 COMPACT = frozenset(
@@ -43,6 +44,7 @@ _RUN = re.compile(r"\S{11,}")
 _NUMBER_GAP = re.compile(r"[\s().\-/+:,_]{0,4}")
 _MOST_NUMBER_WORDS = 10
 _MOST_RUN_WORDS = 16
+_MOST_LEADING = 4
 _LINE = re.compile(r"[\n,;]+")
 _UNIT_WORDS = vocabulary("flat apt apartment unit room suite floor no box po etage")
 """A part of an address that begins so tells nothing without the rest."""
@@ -83,36 +85,61 @@ class Words:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def add(self, key: str, start: int, end: int) -> None:
+        self.keys.append(key)
+        self.starts.append(start)
+        self.ends.append(end)
+
 
 def read_words(text: str) -> Words:
-    """Split ``text`` into words, with offsets into ``text``."""
+    """Split ``text`` into words, with offsets into ``text``.
+
+    A word that a line break or Markdown's emphasis cuts is there whole, and then in parts.
+    """
     cast = shadow(text)
-    if cast.text.isascii():
-        spans = [match.span() for match in ASCII_WORD.finditer(cast.text)]
-    else:
-        spans = [match.span() for match in WORD.finditer(cast.text)]
+    spans = word_spans(cast.text)
     keys = [plain(cast.text[start:end]) for start, end in spans]
     if not cast.one_to_one:
         spans = [cast.original(start, end) for start, end in spans]
-    return Words(keys, [start for start, _ in spans], [end for _, end in spans])
+    words = Words(keys, [start for start, _ in spans], [end for _, end in spans])
+    return _with_whole_words(text, words) if may_break_words(text) else words
+
+
+def _with_whole_words(text: str, parts: Words) -> Words:
+    """``parts`` with every broken word, whole, before its first part."""
+    whole = Words([], [], [])
+    at = 0
+    while at < len(parts):
+        last = at
+        while last + 1 < len(parts) and breaks_word(text, parts.ends[last], parts.starts[last + 1]):
+            last += 1
+        if last > at:
+            whole.add("".join(parts.keys[at : last + 1]), parts.starts[at], parts.ends[last])
+        for n in range(at, last + 1):
+            whole.add(parts.keys[n], parts.starts[n], parts.ends[n])
+        at = last + 1
+    return whole
 
 
 def read_keys(text: str) -> list[str]:
-    """The plain words of ``text`` without their places."""
+    """The keys of ``read_words``."""
+    return read_words(text).keys if may_break_words(text) else _keys(text)
+
+
+def _keys(text: str) -> list[str]:
+    """The plain words of ``text`` as they are written."""
     cast = shadow(text).text
-    if cast.isascii():
-        return ASCII_WORD.findall(cast)
-    return [plain(word) for word in WORD.findall(cast)]
+    return [plain(cast[start:end]) for start, end in word_spans(cast)]
 
 
 def words_key(text: str) -> str:
     """The words of ``text`` joined by one space."""
-    return " ".join(read_keys(text))
+    return " ".join(_keys(text))
 
 
 def compact_key(text: str) -> str:
     """The letters and digits of ``text``; a phone's trunk and country prefix are kept."""
-    return "".join(read_keys(text))
+    return "".join(_keys(text))
 
 
 def forms_of(type: EntityType, original: str) -> list[Form]:
@@ -164,7 +191,7 @@ def _is_weak_thing(type: EntityType, key: str) -> bool:
     """Short values, and words that mean something else, need evidence."""
     if type in COMPACT or any(char.isdigit() for char in key):
         return len(key.replace(" ", "")) < WEAK_LETTERS
-    return all(is_weak_word(word) for word in key.split()) and " " not in key
+    return " " not in key and (len(key) < WEAK_LETTERS or is_common_word(key))
 
 
 def _address_parts(original: str) -> Iterator[Form]:
@@ -269,8 +296,8 @@ def numbers(text: str, words: Words) -> Iterator[Group]:
     digits = [0 if key.isalpha() else sum(char.isdigit() for char in key) for key in keys]
     if not any(digits):
         return
-    for at, key in enumerate(keys):
-        if not digits[at] and not (len(key) <= 4 and at + 1 < len(keys) and digits[at + 1]):
+    for at in range(len(keys)):
+        if not digits[at] and not _leads_number(words, at, digits):
             continue
         joined, found = "", 0
         for last in range(at, min(at + _MOST_NUMBER_WORDS, len(keys))):
@@ -282,6 +309,13 @@ def numbers(text: str, words: Words) -> Iterator[Group]:
             found += digits[last]
             if found >= 4:
                 yield from _number_groups(text, starts[at], ends[last], joined)
+
+
+def _leads_number(words: Words, at: int, digits: Sequence[int]) -> bool:
+    """Whether letters belong to the number behind them: few, or with nothing between."""
+    if at + 1 >= len(digits) or not digits[at + 1]:
+        return False
+    return len(words.keys[at]) <= _MOST_LEADING or words.ends[at] == words.starts[at + 1]
 
 
 def _number_groups(text: str, start: int, end: int, joined: str) -> Iterator[Group]:
@@ -325,7 +359,8 @@ def aliases_of(spans: Iterable[Span], surface: str, hasher: FormHasher) -> list[
     weak: dict[tuple[EntityType, str, bool], bool] = {}
     for kind, original in {(span.type, _text(span, surface)) for span in spans}:
         for form in forms_of(kind, original):
-            thing = kind is EntityType.PERSON and things[form.key] >= max(people[form.key], 1)
+            one = kind is EntityType.PERSON and " " not in form.key
+            thing = one and things[form.key] >= max(people[form.key], 1)
             slot = (kind, form.key, form.compact)
             weak[slot] = weak.get(slot, True) and (form.weak or thing)
     return [

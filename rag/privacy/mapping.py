@@ -9,6 +9,7 @@ first (I4). Whatever holds an original masks it in its ``repr`` (I6).
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,6 +44,7 @@ class Mention:
     text: str = field(repr=False)
     literal: bool = False  # text that only looks like a placeholder: stands for itself
     title: str = field(default="", repr=False)  # what ``names.title_before`` says of the place
+    suffix: str = field(default="", repr=False)  # what ``names.suffix_after`` says of it
 
 
 @dataclass(eq=False, slots=True)
@@ -69,6 +71,10 @@ class Subject:
     def gender(self) -> str:
         return next((name.gender for name in self.names if name.gender), "")
 
+    @property
+    def suffix(self) -> str:
+        return next((name.suffix for name in self.names if name.suffix), "")
+
     def add(self, mention: Mention, name: PersonName | None = None) -> None:
         self.originals.setdefault(mention.text)
         if name is not None and name not in self.names:
@@ -79,11 +85,20 @@ def _size(text: str) -> tuple[int, str]:
     return len(text), text
 
 
-def _fullness(text: str) -> tuple[tuple[int, int, int], bool, int, int, str]:
-    """Most parts, then normal casing, then without a title."""
+def _written(mention: Mention) -> tuple[object, ...]:
+    return mention.type, mention.literal, mention.text, mention.title, mention.suffix
+
+
+_UNCLEAN = re.compile(r"[0-9*`~\n,;]")
+
+
+def _fullness(text: str) -> tuple[tuple[int, int], bool, int, bool, int, int, str]:
+    """Most parts, no log-in or broken word, most letters, normal casing, without a title."""
     name = parse_name(text)
     cased = text != text.upper() and text != text.lower()
-    return name.fullness, cased, -len(name.titles), len(text), text
+    *parts, letters = name.fullness
+    clean = _UNCLEAN.search(text) is None and not (name.log_in and cased)
+    return (parts[0], parts[1]), clean, letters, cased, -len(name.titles), len(text), text
 
 
 class Subjects:
@@ -95,7 +110,7 @@ class Subjects:
         self._by_placeholder: dict[tuple[str, int], Subject] = {}
         self._forms: dict[tuple[EntityType, str], list[Form]] = {}
         self._people: list[Subject] = []
-        self._names: dict[tuple[str, str], PersonName] = {}
+        self._names: dict[tuple[str, str, str], PersonName] = {}
 
     def __iter__(self) -> Iterator[Subject]:
         return iter(self._by_placeholder.values())
@@ -120,7 +135,9 @@ class Subjects:
         Mentions are linked as a set. Raises what the allocator raises; then nothing is
         linked, and no placeholder may leave.
         """
-        ordered = sorted(set(mentions), key=lambda m: (m.type, m.literal, m.text, m.title))
+        ordered = sorted(
+            set(mentions), key=lambda m: (m.type, m.literal, m.text, m.title, m.suffix)
+        )
         names = {m: name for m in ordered if (name := self._name(m)) is not None}
         found = _People(self._people).link(names)
         keys = self._value_keys([m for m in ordered if m not in names])
@@ -144,10 +161,10 @@ class Subjects:
         """The name of a mention of a person, read once a scope."""
         if mention.literal or mention.type is not EntityType.PERSON:
             return None
-        slot = (mention.text, mention.title)
+        slot = (mention.text, mention.title, mention.suffix)
         name = self._names.get(slot)
         if name is None:
-            name = self._names[slot] = parse_name(mention.text).titled(mention.title)
+            name = self._names[slot] = parse_name(mention.text).placed(*slot[1:])
         return name if name.units else None
 
     def _value_keys(self, mentions: Sequence[Mention]) -> dict[Mention, tuple[str, ...]]:
@@ -224,87 +241,165 @@ def _network_value(text: str) -> str:
 
 @dataclass(eq=False, slots=True)
 class _Person:
-    """One person among the names of a call: the fullest name first."""
+    """One person among the names of a call: the fullest name, and what else is known."""
 
     full: PersonName
     gender: str
+    suffix: str
     subject: Subject | None = None
     ambiguous: bool = False
+
+    def agrees(self, other: _Item) -> bool:
+        return _agree(self.gender, other.gender) and _agree(self.suffix, other.suffix)
+
+    def is_exactly(self, item: _Item) -> bool:
+        mine = self.full.whole, self.gender, self.suffix
+        return mine == (item.name.whole, item.gender, item.suffix)
+
+
+@dataclass(eq=False, slots=True)
+class _Item:
+    """A name to be placed: of mentions of this call, or that of a known person."""
+
+    name: PersonName
+    gender: str
+    suffix: str
+    subject: Subject | None = None
+    candidates: list[_Person] = field(default_factory=list)
+    fuller: list[_Item] = field(default_factory=list)
+
+    @property
+    def rank(self) -> tuple[object, ...]:
+        """Most telling first, and the same in any order of the texts."""
+        sizes = (-size for size in self.name.fullness)
+        known = self.subject.placeholder if self.subject else ""
+        told = not self.suffix, not self.gender, not known, known
+        return (*sizes, *told, self.name.key, self.name.titles, self.name.log_in)
+
+    def can_be(self, other: _Item | _Person) -> bool:
+        """Whether this can be short for the name of the other, as the names are written."""
+        name = other.name if isinstance(other, _Item) else other.full
+        return self.name.whole == name.whole or self.name.can_be(name)
+
+    def waits_for(self, other: _Item) -> bool:
+        """Whether the other tells more, so that it must be placed before."""
+        if not self.can_be(other):
+            return False
+        return self.tells < other.tells or not other.can_be(self)
+
+    @property
+    def tells(self) -> int:
+        return bool(self.suffix) + bool(self.gender)
 
 
 class _People:
     """Decides who is who among the names of one call and the people already known.
 
-    All names are taken fullest first, known people's among them. A name joins the one
-    person that it is equal to, or else the one person that it can be short for; when it
-    could be several, it is a person of its own.
+    Names are placed in batches, those with the most parts first, known people's among them.
+    A name joins the person of exactly this name, or else the one person that it can be short
+    for; when it could be several, it is a person of its own. So it is when two names that
+    cannot be one person both could only be the same third one: neither is given to it.
+    Nothing depends on the order of the mentions.
     """
 
     def __init__(self, known: Sequence[Subject]) -> None:
-        self._people: list[_Person] = []
         self._known = known
+        self._by_mark: dict[str, list[_Person]] = defaultdict(list)
+        self._placed: dict[_Item, _Person] = {}
 
     def link(self, names: Mapping[Mention, PersonName]) -> dict[Mention, Subject]:
-        items: list[tuple[PersonName, Subject | None]] = [(p.name, p) for p in self._known]
-        items += [(name, None) for name in dict.fromkeys(names.values())]
-        items.sort(key=_fullest_first)
-        placed: dict[PersonName, _Person] = {}
-        for name, subject in items:
-            if subject is None:
-                placed[name] = self._place(name)
-            else:
-                self._place_known(name, subject)
+        items: dict[tuple[object, ...], _Item] = {}
+        for name in names.values():
+            items.setdefault(_identity(name), _Item(name, name.gender, name.suffix))
+        known = [_Item(p.name, p.gender, p.suffix, p) for p in self._known]
+        batches: dict[tuple[int, int], list[_Item]] = defaultdict(list)
+        for item in [*known, *items.values()]:
+            batches[item.name.fullness[:2]].append(item)
+        for size in sorted(batches, reverse=True):
+            self._place(sorted(batches[size], key=lambda item: item.rank))
         subjects: dict[_Person, Subject] = {}
-        for person in placed.values():
-            if person not in subjects:
-                subjects[person] = person.subject or Subject(
-                    EntityType.PERSON, ambiguous=person.ambiguous
-                )
-        return {mention: subjects[placed[name]] for mention, name in names.items()}
+        for person in dict.fromkeys(self._placed[item] for item in items.values()):
+            subjects[person] = person.subject or Subject(
+                EntityType.PERSON, ambiguous=person.ambiguous
+            )
+        return {m: subjects[self._placed[items[_identity(name)]]] for m, name in names.items()}
 
-    def _place(self, name: PersonName) -> _Person:
-        same, fuller = self._candidates(name, name.gender)
-        if len(same) == 1 or (not same and len(fuller) == 1):
-            person = (same or fuller)[0]
-            person.gender = person.gender or name.gender
-            return person
-        return self._own(name, name.gender, ambiguous=len(same) + len(fuller) > 1)
-
-    def _place_known(self, name: PersonName, subject: Subject) -> None:
-        """A known person of whom only a short name was known may now be one of the new ones."""
-        same, fuller = self._candidates(name, subject.gender)
-        free = [person for person in same + fuller if person.subject is None]
-        if not subject.ambiguous and len(same + fuller) == len(free) == 1:
-            free[0].subject = subject
-            free[0].gender = free[0].gender or subject.gender
-        else:
-            self._own(name, subject.gender, ambiguous=subject.ambiguous).subject = subject
-
-    def _own(self, name: PersonName, gender: str, *, ambiguous: bool) -> _Person:
-        person = _Person(name, gender, ambiguous=ambiguous)
-        self._people.append(person)
-        return person
-
-    def _candidates(self, name: PersonName, gender: str) -> tuple[list[_Person], list[_Person]]:
-        """People of just this name, and people whom it can be short for."""
-        same: list[_Person] = []
-        fuller: list[_Person] = []
-        for person in self._people:
-            if gender and person.gender and gender != person.gender:
+    def _place(self, batch: list[_Item]) -> None:
+        """Place names of equally many parts: first those that only one person can bear."""
+        _order(batch)
+        for item in batch:
+            near = dict.fromkeys(p for mark in item.name.asks for p in self._by_mark.get(mark, ()))
+            item.candidates = [person for person in near if item.can_be(person)]
+        waiting = dict.fromkeys(batch)
+        while waiting:
+            claims: dict[_Person, list[_Item]] = defaultdict(list)
+            for item in waiting:
+                if (person := self._only(item, waiting)) is not None:
+                    claims[person].append(item)
+            if claims:
+                for person, claiming in claims.items():
+                    self._settle(person, claiming, waiting)
                 continue
-            if person.full.key == name.key:
-                same.append(person)
-            elif name.can_be(person.full):
-                fuller.append(person)
-        return same, fuller
+            free = (one for one in waiting if not any(o in waiting for o in one.fuller))
+            item = next(free, None) or next(iter(waiting))
+            self._own(item, waiting, ambiguous=any(p.agrees(item) for p in item.candidates))
+
+    def _only(self, item: _Item, waiting: Mapping[_Item, None]) -> _Person | None:
+        """The one person whom this name can mean, once all that tells more is placed."""
+        if any(other in waiting for other in item.fuller):
+            return None
+        agreeing = [person for person in item.candidates if person.agrees(item)]
+        exact = [person for person in agreeing if person.is_exactly(item)]
+        only = exact if len(exact) == 1 else agreeing
+        if len(only) != 1:
+            return None
+        taken = item.subject and (item.subject.ambiguous or only[0].subject or len(agreeing) > 1)
+        return None if taken else only[0]
+
+    def _settle(self, person: _Person, claiming: list[_Item], waiting: dict[_Item, None]) -> None:
+        """Give ``person`` the names that claim to be it, unless they contradict each other."""
+        genders = {item.gender for item in claiming} - {""}
+        suffixes = {item.suffix for item in claiming} - {""}
+        known = [item for item in claiming if item.subject is not None]
+        if len(genders) > 1 or len(suffixes) > 1 or len(known) > 1:
+            for item in claiming:
+                self._own(item, waiting, ambiguous=item.subject is None)
+            return
+        person.gender = person.gender or "".join(genders)
+        person.suffix = person.suffix or "".join(suffixes)
+        for item in claiming:
+            person.subject = person.subject or item.subject
+            self._placed[item] = person
+            del waiting[item]
+
+    def _own(self, item: _Item, waiting: dict[_Item, None], *, ambiguous: bool) -> None:
+        if item.subject is not None:
+            ambiguous = item.subject.ambiguous
+        person = _Person(item.name, item.gender, item.suffix, item.subject, ambiguous)
+        self._placed[item] = person
+        del waiting[item]
+        for mark in item.name.marks:
+            self._by_mark[mark].append(person)
+        for other in waiting:
+            if other.name.asks & item.name.marks and other.can_be(person):
+                other.candidates.append(person)
 
 
-def _fullest_first(item: tuple[PersonName, Subject | None]) -> tuple[object, ...]:
-    name, subject = item
-    return (
-        *(-size for size in name.fullness),
-        subject is None,
-        name.key,
-        not name.gender,
-        name.titles,
-    )
+def _order(batch: Sequence[_Item]) -> None:
+    """Tell each name of a batch which others must be placed before it."""
+    by_mark: dict[str, list[_Item]] = defaultdict(list)
+    for item in batch:
+        for mark in item.name.marks:
+            by_mark[mark].append(item)
+    for item in batch:
+        near = dict.fromkeys(other for mark in item.name.asks for other in by_mark.get(mark, ()))
+        item.fuller = [other for other in near if other is not item and item.waits_for(other)]
+
+
+def _agree(one: str, other: str) -> bool:
+    return not one or not other or one == other
+
+
+def _identity(name: PersonName) -> tuple[object, ...]:
+    """Equal for names that say the same of who it is."""
+    return name.key, len(name.units), name.gender, name.turnable, name.log_in

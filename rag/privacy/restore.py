@@ -19,6 +19,11 @@ from rag.privacy.mapping import Subject, Subjects
 from rag.privacy.shapes import Finder, Token, lookalikes
 
 _CONTEXT_WORD = re.compile(r"[^\W_]+")
+_CITATION = re.compile(
+    r"(?:(?<=\n)|(?<![\s\S]))[ \t>*+\-\"'\u201c\u2018]{0,16}"
+    r"(?:\[[0-9]{1,3}\]|[0-9]{1,3}(?![.)0-9]))(?=[:\s])"
+)
+"""A passage's number at the beginning of a line: what follows is its beginning."""
 _QUOTE = 2
 """So many words to the left must agree before a place counts as quoted."""
 _MOST_WORDS = 64
@@ -73,8 +78,8 @@ class Places:
     def knows_target(self, target: str) -> bool:
         return target in self._targets
 
-    def form_at(self, placeholder: str, left: Sequence[str], last: Place | None) -> Place | None:
-        """The place that ``left`` (the words before, nearest last) quotes, if it quotes one."""
+    def form_at(self, placeholder: str, left: Left, last: Place | None) -> Place | None:
+        """The place that ``left`` quotes, if it quotes one."""
         best, agreed = [], 0
         for place in self._places[placeholder]:
             length = self._agreement(place, left)
@@ -91,14 +96,31 @@ class Places:
             return best[0]
         return None
 
-    def _agreement(self, place: Place, left: Sequence[str]) -> int:
+    def _agreement(self, place: Place, left: Left) -> int:
         """How many words agree; a common beginning of the text counts as a whole quotation."""
-        words = self._pieces[place.piece]
-        most = min(place.at, len(left), _MOST_WORDS)
+        words, said = self._pieces[place.piece], left.words
+        most = min(place.at, len(said), _MOST_WORDS)
         for length in range(most):
-            if words[place.at - 1 - length] != left[-1 - length]:
+            if words[place.at - 1 - length] != said[-1 - length]:
                 return length
-        return most + (_QUOTE if place.at == len(left) < _MOST_WORDS else 0)
+        begins = most == place.at < _MOST_WORDS and len(said) - most in left.beginnings
+        return most + (_QUOTE if begins else 0)
+
+
+@dataclass(slots=True)
+class Left:
+    """The words to the left, nearest last, and where among them a passage may begin."""
+
+    words: list[str] = field(default_factory=list, repr=False)
+    beginnings: set[int] = field(default_factory=lambda: {0})
+
+    def read(self, text: str, start: int, end: int) -> None:
+        """Go on to ``text[end]``."""
+        for cited in _CITATION.finditer(text, start, end):
+            self.words += context_words(text[start : cited.end()])
+            self.beginnings.add(len(self.words))
+            start = cited.end()
+        self.words += context_words(text[start:end])
 
 
 def context_words(text: str) -> list[str]:
@@ -150,11 +172,11 @@ class Restorer:
         tokens = self._known_tokens(text, strict)
         dead = self._dead(text, tokens)
         out: list[str] = []
-        left: list[str] = []
+        left = Left()
         last: Place | None = None
         at = 0
         for token, subject in tokens:
-            left += context_words(text[at : token.start])
+            left.read(text, at, token.start)
             out.append(text[at : token.start])
             if token in dead:
                 out.append(text[token.start : token.end])
@@ -162,7 +184,7 @@ class Restorer:
                 place = self._places.form_at(subject.placeholder, left, last)
                 last = place or last
                 out.append((place.form if place else subject.fullest) + token.suffix)
-            left.append(subject.placeholder)
+            left.words.append(subject.placeholder)
             at = token.end
         out.append(text[at:])
         restored = [(t.start, t.end) for t, _ in tokens if t not in dead]

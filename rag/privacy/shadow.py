@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from rag.privacy.lexicon import is_common_word
+
 _PLAIN_ASCII = re.compile(r"[\t\n\v\f\r\x20-\x7e]*")
 _IGNORABLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -33,6 +35,10 @@ WORD = re.compile(
 ASCII_WORD = re.compile(r"[a-z0-9]+")
 """The same in a shadow that is ASCII."""
 _LETTERS = re.compile(r"[^\W\d_]+")
+_NUMBERED = re.compile(r"[^\W\d_]{4}[0-9]{1,4}(?![^\W_])")
+_NUMBERED_WORD = re.compile(r"([^\W\d_]{4,})[0-9]{1,4}")
+_INSIDE = re.compile(r"[-\u2010\u2011\u00ad][ \t]*\r?\n[ \t]*|\*{1,3}|`|~~")
+_BROKEN = re.compile(rf"(?:{_INSIDE.pattern})(?=[^\W\d_])")
 
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2e3a\u2e3b\ufe58\u058a"
 _APOSTROPHES = "\u2018\u2019\u201b\u02b9\u02bb\u02bc\u02bd\u2032\u0060\u00b4\u055a\ua78c"
@@ -97,6 +103,49 @@ def shadow(text: str) -> Shadow:
         starts.extend([start] * len(cast))
         ends.extend([end] * len(cast))
     return Shadow(_fold_lookalikes("".join(pieces), text, starts), tuple(starts), tuple(ends))
+
+
+def word_spans(cast: str) -> list[tuple[int, int]]:
+    """Where each word of a shadow's text starts and ends.
+
+    Up to four digits behind letters that are no common word are a word of their own, so that
+    a name is found in "kvistad2"; "section12" and codes stay whole.
+    """
+    pattern = ASCII_WORD if cast.isascii() else WORD
+    spans = [match.span() for match in pattern.finditer(cast)]
+    if _NUMBERED.search(cast) is None:
+        return spans
+    split: list[tuple[int, int]] = []
+    for start, end in spans:
+        numbered = _NUMBERED_WORD.fullmatch(cast, start, end)
+        if numbered is None or is_common_word(numbered[1]):
+            split.append((start, end))
+        else:
+            split += [(start, numbered.end(1)), (numbered.end(1), end)]
+    return split
+
+
+def may_break_words(text: str) -> bool:
+    """Whether a hyphen at the end of a line or Markdown's emphasis may stand inside a word."""
+    return _BROKEN.search(text) is not None
+
+
+def breaks_word(text: str, start: int, end: int) -> bool:
+    """Whether ``text[start:end]`` between two words may stand inside of one."""
+    inside = start < end and _INSIDE.fullmatch(text, start, end) is not None
+    return inside and text[start - 1].isalpha() and text[end].isalpha()
+
+
+def mended(text: str) -> str:
+    """``text`` without what breaks its words; a hyphen before a capital is the word's own."""
+
+    def mend(match: re.Match[str]) -> str:
+        if not breaks_word(text, *match.span()):
+            return match.group()
+        hyphen = match.group()[0] in "-\u2010\u2011" and text[match.end()].isupper()
+        return "-" if hyphen else ""
+
+    return _BROKEN.sub(mend, text)
 
 
 def plain(word: str) -> str:

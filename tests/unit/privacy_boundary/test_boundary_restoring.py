@@ -236,3 +236,34 @@ async def test_crlf_tabs_accents_and_emoji_come_back(make_scope) -> None:
     [protected] = await scope.protect([Piece(text, (Span(4, 20, EntityType.PERSON),))])
     assert "horsrud" not in protected
     assert scope.restore(protected).text == text
+
+
+CITED = [
+    ("[1] {p} pays the rent.", "[1] Thorsrud, Sunniva pays the rent."),
+    ("It says:\n[2] {p} pays the rent.", "It says:\n[2] Thorsrud, Sunniva pays the rent."),
+    ("> [1] {p} pays.", "> [1] Thorsrud, Sunniva pays."),
+    ('[1] "{p} pays."', '[1] "Thorsrud, Sunniva pays."'),
+    ("1 {p} pays.", "1 Thorsrud, Sunniva pays."),
+    ("[1] **{p}** pays.", "[1] **Thorsrud, Sunniva** pays."),
+    ("The tenant pays [1]. {p} left.", "The tenant pays [1]. Sunniva Thorsrud left."),
+    ("In flat 1 {p} pays.", "In flat 1 Sunniva Thorsrud pays."),
+    ("So {p} pays.", "So Sunniva Thorsrud pays."),
+]
+
+
+@pytest.mark.parametrize(("answer", "expected"), CITED)
+async def test_a_quotation_may_begin_with_its_number(make_scope, mark, answer, expected) -> None:
+    """A passage's number at the beginning of a line is the beginning of the passage."""
+    scope = make_scope(nonce="k7q")
+    text = "Thorsrud, Sunniva pays the rent. The caretaker knows Sunniva Thorsrud well."
+    await scope.protect([mark(text, PERSON=["Thorsrud, Sunniva", "Sunniva Thorsrud"])])
+    assert scope.entities() == {"PERSON": 1}
+    assert scope.restore(answer.format(p=P)).text == expected
+
+
+async def test_a_number_inside_a_quotation_is_a_word(make_scope, mark) -> None:
+    """A source that itself numbers its lines is quoted with its own form."""
+    scope = make_scope(nonce="k7q")
+    text = "Rules:\n[1] SUNNIVA THORSRUD pays. Ask Sunniva Thorsrud."
+    [protected] = await scope.protect([mark(text, PERSON="SUNNIVA THORSRUD")])
+    assert scope.restore(f"[4] {protected}").text == f"[4] {text}"
