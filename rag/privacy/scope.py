@@ -27,6 +27,7 @@ from rag.privacy.forms import (
 )
 from rag.privacy.guard import Guard
 from rag.privacy.mapping import Mention, Subject, Subjects
+from rag.privacy.names import suffix_after, title_before
 from rag.privacy.policy import Policy
 from rag.privacy.protect import (
     Found,
@@ -281,8 +282,8 @@ class Scope:
                 for piece, found in zip(pieces, taken, strict=True)
             ]
         mentions = [
-            [(one, Mention(one.type, p.text[one.start : one.end], one.literal)) for one in found]
-            for p, found in zip(pieces, taken, strict=True)
+            [(one, _mention(piece.text, one)) for one in found]
+            for piece, found in zip(pieces, taken, strict=True)
         ]
         linked = await self._subjects.link(m for found in mentions for _, m in found)
         self._released |= released
@@ -356,6 +357,15 @@ def _uncovered(words: Words, taken: Sequence[Found]) -> list[int]:
         places += range(at, max(at, start))
         at = max(at, bisect_left(words.starts, one.end) if one else at)
     return places
+
+
+def _mention(text: str, one: Found) -> Mention:
+    """The original with what stands around it: a span leaves title and suffix outside."""
+    original = text[one.start : one.end]
+    if one.type is not EntityType.PERSON or one.literal:
+        return Mention(one.type, original, one.literal)
+    title, suffix = title_before(text, one.start), suffix_after(text, one.end)
+    return Mention(one.type, original, title=title, suffix=suffix)
 
 
 def hidden_groups(text: str, taken: Sequence[Found]) -> list[Group]:

@@ -336,3 +336,39 @@ async def test_a_preview_shows_what_would_leave() -> None:
     assert [text[e.start : e.end] for e in preview.entities] == ["Jorun Halland", "amadi okoro"]
     assert all(entity.placeholder in preview.text for entity in preview.entities)
     assert {entity.type for entity in preview.entities} == {"PERSON"}
+
+
+async def test_a_name_of_another_collection_does_not_leave() -> None:
+    """Whatever the caller may read gives its forms, not what is asked alone (I1)."""
+    made = await filled(Echo("lift repairs", "unused"))
+    await made.ingest_text("Jorun Halland leads the choir.", "choir.txt", {}, "hr")
+    await made.ingest_text("The pier is long.", "pier.txt", {}, "public")
+    blind = replace(made, detector=_Blind(made.detector.version))
+    result = await blind.run_graph("How long is the pier of halland?", 1, collection="public")
+    assert "halland" not in said(result).casefold()
+
+
+class _Outside(BagEmbedder):
+    """A remote embedder that keeps what it was sent."""
+
+    remote, trusted = True, False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    async def embed(self, texts: Sequence[str], guard: Any = None) -> Any:
+        assert guard is not None
+        self.seen += texts
+        return await super().embed(texts, guard)
+
+
+async def test_a_rewrite_is_protected_before_a_remote_embedder() -> None:
+    """A model may spell out whom it was never told of; type words go out instead (I5)."""
+    embedder = _Outside()
+    made = await filled(ScriptedChat("jorun halland keys\nkeys", "So."), embedder=embedder)
+    embedder.seen.clear()
+    await made.run_graph("Which keys has Amadi Okoro?", 2)
+    assert len(embedder.seen) == 3
+    assert not re.search("halland|okoro|PERSON_", " ".join(embedder.seen), re.IGNORECASE)
+    assert sum("a person" in text for text in embedder.seen) == 2

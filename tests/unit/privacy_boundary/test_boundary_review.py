@@ -117,3 +117,19 @@ async def test_constants_of_a_request_are_no_originals() -> None:
         body,
     )
     assert "completions" not in protected
+
+
+async def test_titles_outside_of_the_spans_tell_two_people_apart() -> None:
+    """The detector leaves titles outside: "Mr" and "Mrs" of one surname are two all the same."""
+    text = "Mrs Solum signed. Mr Solum did not sign. Mrs Solum paid."
+    first = text.index("Solum")
+    spans = tuple(
+        Span(at, at + 5, EntityType.PERSON)
+        for at in (first, text.index("Solum", 20), text.rindex("Solum"))
+    )
+    one = scope()
+    [protected] = await one.protect([Piece(text, spans)])
+    words = protected.replace(".", "").split()
+    wife, husband, again = words[1], words[4], words[9]
+    assert wife == again != husband
+    assert one.restore(protected).text == text
