@@ -131,7 +131,7 @@ async def _ingest(settings: Settings, *, paths: list[Path], collection: str) -> 
     missing = [path for path in paths if not path.exists()]
     if missing:
         raise InvalidInput(f"No such file or folder: {', '.join(map(str, missing))}.")
-    files = list(find_files(paths))
+    files = list(find_files(paths, Path.cwd()))
     if not files:
         raise InvalidInput("There is no file to ingest.")
     async with Engine.open(settings) as engine:

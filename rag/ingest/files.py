@@ -30,11 +30,13 @@ def file_of(name: str, data: bytes, media_type: str | None = None) -> File:
     return File(name, len(data), lambda most: data, media_type)
 
 
-def find_files(paths: Iterable[Path | str]) -> Iterator[File]:
+def find_files(paths: Iterable[Path | str], base: Path | None = None) -> Iterator[File]:
     """The files at ``paths`` and under the folders among them, sorted, hidden ones left out.
 
-    A source is the path relative to the folder that was given; where two given folders
-    hold the same one, the later gets its folder's name in front. Raises ``NotFound``.
+    With a ``base`` a source is the path relative to it, or the whole path for what lies
+    elsewhere, so that files of one name in two folders are two documents in whatever call
+    they come. Without one it is the path relative to the folder that was given; where two
+    of them hold the same one, the later gets its folder's name in front. Raises ``NotFound``.
     """
     taken: set[str] = set()
     for given in map(Path, paths):
@@ -43,7 +45,10 @@ def find_files(paths: Iterable[Path | str]) -> Iterator[File]:
         root = given.resolve()
         folder = root if root.is_dir() else root.parent
         for path in _walk(root) if root.is_dir() else [root]:
-            source = _free_name(path.relative_to(folder).as_posix(), folder, taken)
+            if base is not None:
+                source = _source(path, base.resolve())
+            else:
+                source = _free_name(path.relative_to(folder).as_posix(), folder, taken)
             taken.add(source)
             yield File(source, path.stat().st_size, _Reader(path))
 
@@ -67,6 +72,11 @@ def _is_inside(path: Path, root: Path) -> bool:
 
 def _unreadable(error: OSError) -> None:
     raise InvalidInput("A folder cannot be read.") from None
+
+
+def _source(path: Path, base: Path) -> str:
+    inside = path.is_relative_to(base)
+    return (path.relative_to(base) if inside else path.relative_to(path.anchor)).as_posix()
 
 
 def _free_name(source: str, folder: Path, taken: set[str]) -> str:

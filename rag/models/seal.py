@@ -60,11 +60,6 @@ class _Allowed:
 _allowed = _Allowed()
 
 
-def is_sealed() -> bool:
-    """True once ``seal_process`` has run in this process."""
-    return _allowed.installed
-
-
 def seal_process(
     endpoints: Iterable[str], *, loopback: Iterable[str] = (), names: Iterable[str] = ()
 ) -> None:

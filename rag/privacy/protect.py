@@ -10,8 +10,9 @@ own at the place where it stands, for else "Washington" and "May" would vanish e
 
 What speaks against it: a span here says that it is a place, an organisation or a date; a
 preposition of time before a word of the calendar, or of place before a place ("in May",
-"from Washington"); a number beside it ("5 May"); a common word at the beginning of a sentence or in a line of capitals. What was
-let through so is *released*: the guard does not refuse on it in this scope.
+"from Washington"); a number beside it ("5 May"); a common word at the beginning of a
+sentence or in a line of capitals. What was let through so is *released*: the guard does not
+refuse on it in this scope.
 """
 
 from __future__ import annotations

@@ -113,10 +113,6 @@ class Scope:
         self._lock = asyncio.Lock()
 
     @property
-    def policy_name(self) -> str:
-        return self._policy.name
-
-    @property
     def nonce(self) -> str:
         """What makes this scope's placeholders its own; a thread keeps it."""
         return self._nonce

@@ -81,3 +81,19 @@ def test_a_file_that_went_away_is_invalid(folder: Path) -> None:
     (folder / "a.md").unlink()
     with pytest.raises(InvalidInput):
         file.read(10)
+
+
+def test_files_of_one_name_in_two_calls_are_two_documents(tmp_path: Path) -> None:
+    """Told from where one stands, a source names one file whatever else is ingested."""
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "notes.md").write_text(folder)
+    sources = [
+        file.source
+        for folder in ("first", "second")
+        for file in find_files([tmp_path / folder], tmp_path)
+    ]
+    assert sources == ["first/notes.md", "second/notes.md"]
+    [elsewhere] = find_files([tmp_path / "first"], tmp_path / "second")
+    assert elsewhere.source.endswith("/first/notes.md")
+    assert not elsewhere.source.startswith("/")
