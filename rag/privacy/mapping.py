@@ -265,8 +265,13 @@ class _Item:
     gender: str
     suffix: str
     subject: Subject | None = None
+    asks: frozenset[str] = field(init=False)
+    marks: frozenset[str] = field(init=False)
     candidates: list[_Person] = field(default_factory=list)
     fuller: list[_Item] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.asks, self.marks = self.name.asks, self.name.marks
 
     @property
     def rank(self) -> tuple[object, ...]:
@@ -328,7 +333,7 @@ class _People:
         """Place names of equally many parts: first those that only one person can bear."""
         _order(batch)
         for item in batch:
-            near = dict.fromkeys(p for mark in item.name.asks for p in self._by_mark.get(mark, ()))
+            near = dict.fromkeys(p for mark in item.asks for p in self._by_mark.get(mark, ()))
             item.candidates = [person for person in near if item.can_be(person)]
         waiting = dict.fromkeys(batch)
         while waiting:
@@ -378,10 +383,10 @@ class _People:
         person = _Person(item.name, item.gender, item.suffix, item.subject, ambiguous)
         self._placed[item] = person
         del waiting[item]
-        for mark in item.name.marks:
+        for mark in item.marks:
             self._by_mark[mark].append(person)
         for other in waiting:
-            if other.name.asks & item.name.marks and other.can_be(person):
+            if other.asks & item.marks and other.can_be(person):
                 other.candidates.append(person)
 
 
@@ -389,10 +394,10 @@ def _order(batch: Sequence[_Item]) -> None:
     """Tell each name of a batch which others must be placed before it."""
     by_mark: dict[str, list[_Item]] = defaultdict(list)
     for item in batch:
-        for mark in item.name.marks:
+        for mark in item.marks:
             by_mark[mark].append(item)
     for item in batch:
-        near = dict.fromkeys(other for mark in item.name.asks for other in by_mark.get(mark, ()))
+        near = dict.fromkeys(other for mark in item.asks for other in by_mark.get(mark, ()))
         item.fuller = [other for other in near if other is not item and item.waits_for(other)]
 
 

@@ -280,8 +280,8 @@ class PersonName:
             yield from self._pairs()
             for unit in units:
                 yield Part(unit.text, unit.key, _weak(unit.key))
-            for handle, weak in self._handles():
-                yield Part(self.units[-1].text, handle, weak)
+            for handle, surname in self._handles():
+                yield Part(self.units[-1].text, handle, _weak_handle(handle, surname))
         for unit in units:
             yield from self._of_unit(unit)
 
@@ -308,20 +308,20 @@ class PersonName:
             yield Part(f"{last.text} {first.key[0]}", f"{key} {first.key[0]}", weak=True)
             yield Part(f"{first.text[0]}. {last.text}", f"{first.key[0]} {key}", weak)
 
-    def _handles(self) -> Iterator[tuple[str, bool]]:
-        """``(key, weak)`` of what log-ins are made of: both names, or one and an initial."""
+    def _handles(self) -> Iterator[tuple[str, str]]:
+        """What log-ins are made of, with the part that must tell: both names, or an initial."""
         if len(self.units) < 2 or self.units[-1].initial:
             return
         first, last = self.units[0], self.units[-1]
         surnames = (last.glued, *last.halves) if len(last.halves) > 1 else (last.glued,)
+        initial = first.key[0]
         for surname in dict.fromkeys(surnames):
             if not first.initial:
-                for handle in (first.glued + surname, surname + first.glued):
-                    yield handle, is_common_word(handle)
-            weak = len(surname) < _HANDLE_LETTERS or is_common_word(surname)
-            yield first.key[0] + surname, weak or is_weak_word(first.key[0] + surname)
-            if first.key[0] != "s":  # "the Thorsruds" are the family
-                yield surname + first.key[0], weak or is_weak_word(surname + first.key[0])
+                yield first.glued + surname, ""
+                yield surname + first.glued, ""
+            yield initial + surname, surname
+            if initial != "s":  # "the Thorsruds" are the family
+                yield surname + initial, surname
 
     def _of_unit(self, unit: Unit) -> Iterator[Part]:
         if unit.particles:
@@ -336,6 +336,13 @@ class PersonName:
             umlauts = plain(unit.accented.translate(_UMLAUTS))
             if umlauts != unit.key:
                 yield Part(unit.text, umlauts, _weak(umlauts))
+
+
+def _weak_handle(handle: str, surname: str) -> bool:
+    """Whether a log-in may be another word; ``surname`` is what it has besides an initial."""
+    if not surname:
+        return is_common_word(handle)
+    return len(surname) < _HANDLE_LETTERS or is_common_word(surname) or is_weak_word(handle)
 
 
 def _weak(key: str) -> bool:
