@@ -18,7 +18,7 @@ from hashlib import blake2b
 from itertools import accumulate
 from typing import NamedTuple
 
-from rag.privacy.lexicon import is_common_word
+from rag.privacy.lexicon import is_common_key
 from rag.privacy.lexicon import words as vocabulary
 from rag.privacy.names import WEAK_LETTERS, parse_name
 from rag.privacy.shadow import breaks_word, may_break_words, plain, shadow, word_spans
@@ -191,7 +191,7 @@ def _is_weak_thing(type: EntityType, key: str) -> bool:
     """Short values, and words that mean something else, need evidence."""
     if type in COMPACT or any(char.isdigit() for char in key):
         return len(key.replace(" ", "")) < WEAK_LETTERS
-    return " " not in key and (len(key) < WEAK_LETTERS or is_common_word(key))
+    return " " not in key and (len(key) < WEAK_LETTERS or is_common_key(key))
 
 
 def _address_parts(original: str) -> Iterator[Form]:

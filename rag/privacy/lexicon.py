@@ -55,6 +55,16 @@ def is_common_word(word: str) -> bool:
     return False
 
 
+def is_common_key(key: str) -> bool:
+    """``is_common_word`` for a plain word of a shadow: folded, letters and digits alone."""
+    return key in _words()
+
+
+def is_place_key(key: str) -> bool:
+    """``is_place`` for a plain word of a shadow."""
+    return key in _places()
+
+
 def is_place(word: str) -> bool:
     """Whether a country, US state or big city is called so: Washington, Jordan, New York."""
     return _fold(word) in _places()

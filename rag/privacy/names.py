@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from rag.privacy.lexicon import is_ambiguous_title, is_common_word, is_place, is_title, words
+from rag.privacy.lexicon import is_ambiguous_title, is_common_key, is_place_key, is_title, words
 from rag.privacy.shadow import WORD, may_break_words, mended, plain, shadow, word_spans
 
 WEAK_LETTERS = 4
@@ -113,7 +113,7 @@ _LETTERS_OF_JUNIOR = 6
 
 def is_weak_word(word: str) -> bool:
     """Whether one plain word alone is no name for certain: short, common, a place."""
-    return len(word) < WEAK_LETTERS or is_common_word(word) or is_place(word)
+    return len(word) < WEAK_LETTERS or is_common_key(word) or is_place_key(word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,8 +341,8 @@ class PersonName:
 def _weak_handle(handle: str, surname: str) -> bool:
     """Whether a log-in may be another word; ``surname`` is what it has besides an initial."""
     if not surname:
-        return is_common_word(handle)
-    return len(surname) < _HANDLE_LETTERS or is_common_word(surname) or is_weak_word(handle)
+        return is_common_key(handle)
+    return len(surname) < _HANDLE_LETTERS or is_common_key(surname) or is_common_key(handle)
 
 
 def _weak(key: str) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from rag.privacy.lexicon import is_common_word
+from rag.privacy.lexicon import is_common_key
 
 _PLAIN_ASCII = re.compile(r"[\t\n\v\f\r\x20-\x7e]*")
 _IGNORABLE = re.compile(
@@ -118,7 +118,7 @@ def word_spans(cast: str) -> list[tuple[int, int]]:
     split: list[tuple[int, int]] = []
     for start, end in spans:
         numbered = _NUMBERED_WORD.fullmatch(cast, start, end)
-        if numbered is None or is_common_word(numbered[1]):
+        if numbered is None or is_common_key(numbered[1]):
             split.append((start, end))
         else:
             split += [(start, numbered.end(1)), (numbered.end(1), end)]
