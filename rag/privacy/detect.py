@@ -26,7 +26,7 @@ from rag.privacy.recognizers.view import view
 from rag.privacy.resolve import CERTAIN, LIKELY, resolve
 from rag.types import EntityType, Span
 
-CODE = 2
+CODE = 3
 """Raised whenever the code would give some text other spans."""
 
 
