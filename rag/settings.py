@@ -1,6 +1,8 @@
 """Settings: environment variables with the prefix ``VEILRAG_``, and ``.env`` where present.
 
 ``DATABASE_URL``, ``OPENAI_API_KEY`` and ``OPENAI_BASE_URL`` keep their usual names.
+Whatever the environment does not say may stand in a folder of files, one a setting, named
+like its variable in small letters (``VEILRAG_SECRETS_DIR``, for container secrets).
 Nothing is read at import; ``load_settings()`` reads (I11). Secrets mask themselves.
 """
 
@@ -10,7 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from rag.errors import Misconfigured
 
@@ -19,7 +21,10 @@ Names = Annotated[tuple[str, ...], NoDecode]
 
 
 class Settings(BaseSettings):
-    """Every setting with its default. Sizes in characters or bytes, times in seconds."""
+    """Every setting with its default. Sizes in characters or bytes, times in seconds.
+
+    Of two places that name a setting the environment wins, then ``.env``, then the files.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix="VEILRAG_",
@@ -33,6 +38,7 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = Field(
         None, validation_alias=AliasChoices("VEILRAG_DATABASE_URL", "DATABASE_URL")
     )
+    database_password: SecretStr | None = None
     data_dir: Path = Path(".veilrag")
     pool_size: int = Field(8, ge=1, le=100)
     secret_key: SecretStr | None = None
@@ -70,13 +76,26 @@ class Settings(BaseSettings):
     api_keys: Names = Field((), repr=False)
     allowed_hosts: Names = ()
     log_level: str = "INFO"
+    secrets_dir: Path | None = None
 
     @field_validator("trusted_hosts", "api_keys", "allowed_hosts", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
+        """Parts between commas or, in a file, on lines of their own."""
         if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
+            parts = value.replace("\n", ",").split(",")
+            return tuple(part.strip() for part in parts if part.strip())
         return value
+
+    @field_validator(
+        *("database_url", "database_password", "secret_key", "openai_api_key"),
+        *("openai_base_url", "judge_model", "max_output_tokens", "secrets_dir"),
+        mode="before",
+    )
+    @classmethod
+    def _none_when_empty(cls, value: object) -> object:
+        """An empty variable or file is one that is not set."""
+        return None if isinstance(value, str) and not value.strip() else value
 
     @property
     def has_model(self) -> bool:
@@ -87,7 +106,16 @@ class Settings(BaseSettings):
 def load_settings(**overrides: object) -> Settings:
     """Read the settings; raise ``Misconfigured`` that names the setting, never its value."""
     try:
-        return Settings(**overrides)  # type: ignore[arg-type]
+        settings = Settings(**overrides)  # type: ignore[arg-type]
+        folder = settings.secrets_dir
+        if folder is None:
+            return settings
+        if not folder.is_dir():
+            raise Misconfigured("VEILRAG_SECRETS_DIR names no folder.")
+        return Settings(_secrets_dir=folder, **overrides)  # type: ignore[arg-type]
     except ValidationError as error:
         names = ", ".join(".".join(map(str, e["loc"])) + f" ({e['type']})" for e in error.errors())
         raise Misconfigured(f"Wrong setting: {names}.") from None
+    except (OSError, UnicodeDecodeError, SettingsError) as error:
+        kind = type(error).__name__
+        raise Misconfigured(f"A file of settings cannot be read ({kind}).") from None
