@@ -24,6 +24,16 @@ class Limits:
     depth: int = 100
     tags: int = 512
     """How deep HTML elements may nest: browsers stop at 512, parsers are quadratic in it."""
+    entries: int = 10_000
+    """Files in an archive such as DOCX, parts of a mail, streams of a compound file."""
+    expanded: int = 250_000_000
+    """Bytes that all parts of an archive may unpack to."""
+    seconds: float = 120.0
+    """That the conversion of one document may take, in wall and in processor time."""
+    memory: int = 2_000_000_000
+    """Bytes of address space of the process that converts."""
+    ocr_seconds: float = 30.0
+    """That the text of one scanned page may take."""
 
     def admit_bytes(self, size: int) -> None:
         """Raise ``TooLarge`` for a file of more than ``bytes``."""

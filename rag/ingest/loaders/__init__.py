@@ -27,9 +27,16 @@ DEFAULT_LIMITS = Limits()
 
 
 def load(
-    name: str, data: bytes, media_type: str | None = None, limits: Limits = DEFAULT_LIMITS
+    name: str,
+    data: bytes,
+    media_type: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    password: str | None = None,
 ) -> Document:
-    """The document in ``data``. Raises the ``DocumentRefused`` kinds and ``TooLarge``."""
+    """The document in ``data``; ``password`` opens it when it is encrypted.
+
+    Raises the ``DocumentRefused`` kinds and ``TooLarge``.
+    """
     name = clean_name(name)
     limits.admit_bytes(len(data))
     if not data.strip():
