@@ -276,9 +276,16 @@ class Engine:
         media_type: str | None = None,
         collection: str = "default",
         metadata: Mapping[str, Any] | None = None,
+        *,
+        password: str | None = None,
     ) -> Ingested:
-        """Read, detect, cut, embed and store one file. Raises ``DocumentRefused`` kinds."""
-        return await self.ingestor().ingest_bytes(name, data, media_type, collection, metadata)
+        """Read, detect, cut, embed and store one file. Raises ``DocumentRefused`` kinds.
+
+        ``metadata`` wins over what the file says; ``password`` opens it where it is encrypted.
+        """
+        return await self.ingestor().ingest_bytes(
+            name, data, media_type, collection, metadata, password=password
+        )
 
     async def ingest_text(
         self, text: str, source: str, metadata: Mapping[str, Any], collection: str = "default"

@@ -88,9 +88,13 @@ class Ingestor:
         media_type: str | None = None,
         collection: str = "default",
         metadata: Mapping[str, Any] | None = None,
+        *,
+        password: str | None = None,
     ) -> Ingested:
         """Read a file's bytes and ingest them; ``metadata`` wins over what the file says."""
-        document = await asyncio.to_thread(load, name, data, media_type, self._limits)
+        document = await asyncio.to_thread(
+            load, name, data, media_type, self._limits, password=password
+        )
         if metadata:
             document = prepare(_with_metadata(document, metadata))
         return await self._ingest(document, collection)
