@@ -1,4 +1,4 @@
-"""The ``veilrag`` command: ingest, ask, serve, migrate, purge, demo.
+"""The ``veilrag`` command: ingest, ask, serve, migrate, purge, doctor, demo.
 
 A thin door: it opens the engine, shows progress and prints. Errors come out as one
 line with their code; a person's text is printed to the asker alone.
@@ -20,6 +20,7 @@ from rag.errors import InvalidInput, VeilragError
 from rag.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from rag.doctor import Finding
     from rag.types import Ingested, Result
 
 T = TypeVar("T")
@@ -113,6 +114,39 @@ def purge() -> None:
     out.print("Deleted documents are gone from the data files.")
     if not moved:
         out.print("The write-ahead log could not be moved on: the server overwrites it in time.")
+
+
+@app.command()
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Ask every part whether it works; say what to do where one does not."""
+    from rag.doctor.report import as_json as report
+    from rag.doctor.report import show, worst
+
+    findings = _examined()
+    if as_json:
+        out.print_json(data=report(findings))
+    else:
+        show(out, findings)
+    if worst(findings) == "fail":
+        raise typer.Exit(1)
+
+
+def _examined() -> list[Finding]:
+    """All findings; settings that cannot be read are one of them."""
+    from rag.doctor import Finding, examine
+    from rag.engine import seal
+
+    async def collected(settings: Settings) -> list[Finding]:
+        return [finding async for finding in examine(settings)]
+
+    try:
+        settings = load_settings()
+        seal(settings)
+        return asyncio.run(collected(settings))
+    except VeilragError as error:
+        return [Finding.fail("settings", "settings", error.message)]
 
 
 @app.command()

@@ -57,7 +57,7 @@ class Store:
         """
         async with AsyncExitStack() as stack:
             secret = load_secret(settings)
-            owner_url, service_url = await stack.enter_async_context(_urls(settings))
+            owner_url, service_url = await stack.enter_async_context(urls(settings))
             if migrating:
                 await asyncio.to_thread(migrate, owner_url)
             pool = await stack.enter_async_context(
@@ -116,18 +116,18 @@ class Store:
 
 async def migrate_database(settings: Settings) -> list[str]:
     """Bring the schema up to date; the migrations applied. Starts the embedded server if unset."""
-    async with _urls(settings) as (owner_url, _):
+    async with urls(settings) as (owner_url, _):
         return await asyncio.to_thread(migrate, owner_url)
 
 
 async def purge_database(settings: Settings) -> Purged:
     """Take deleted documents out of the data files."""
-    async with _urls(settings) as (owner_url, _):
+    async with urls(settings) as (owner_url, _):
         return await asyncio.to_thread(purge, owner_url)
 
 
 @asynccontextmanager
-async def _urls(settings: Settings) -> AsyncIterator[tuple[str, str]]:
+async def urls(settings: Settings) -> AsyncIterator[tuple[str, str]]:
     """The owner's URL and the service's; the embedded server runs while the block lasts."""
     if settings.database_url is not None:
         url = database_url(settings)
