@@ -342,7 +342,7 @@ async def test_one_bad_file_does_not_keep_the_others_out(kit: Kit) -> None:
         ("a.txt", "ready", None),
         ("b.pdf", "failed", "malformed"),
         ("c.txt", "failed", "empty"),
-        ("d.docx", "failed", "unsupported_format"),
+        ("d.docx", "failed", "malformed"),
         ("e.txt", "ready", None),
         ("", "failed", "invalid"),
     ]
