@@ -53,6 +53,8 @@ class Settings(BaseSettings):
     )
     chat_model: str = "gpt-5-mini"
     embeddings: str = "local"
+    embedding_batch_texts: int = Field(64, ge=1, le=2_048)
+    embedding_batch_chars: int = Field(100_000, ge=1)
     judge_model: str | None = None
     trusted_hosts: Names = ()
     model_timeout: float = Field(60.0, gt=0)
