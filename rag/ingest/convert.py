@@ -20,7 +20,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -131,16 +131,15 @@ class _Pool:
         if job.stopped:
             raise Unavailable("The conversion was given up.")
         child = self._take(job.limits)
-        clock = threading.Timer(job.limits.seconds, job.stop, ("time",))
-        clock.daemon = True
+        clock = _Clock(job.limits.seconds, lambda: job.stop("time"))
         job.taken_by(child)
         clock.start()
         try:
-            answer = child.ask(job.head, job.data)
+            answer = child.ask(job.head, job.data, clock.start)
         except (OSError, EOFError, ValueError):
             raise _death(child.end(), job.stopped) from None
         finally:
-            clock.cancel()
+            clock.stop()
             job.taken_by(None)
         if job.stopped or answer.get("last"):
             child.end()
@@ -175,6 +174,24 @@ class _Pool:
         child.end()
 
 
+class _Clock:
+    """Does something once, when it was not started anew or stopped for so many seconds."""
+
+    def __init__(self, seconds: float, action: Callable[[], None]) -> None:
+        self._seconds, self._action = seconds, action
+        self._timer: threading.Timer | None = None
+
+    def start(self) -> None:
+        self.stop()
+        self._timer = threading.Timer(self._seconds, self._action)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
 class _Child:
     """A process of ``rag.ingest.converter`` and the pipes to it."""
 
@@ -198,8 +215,7 @@ class _Child:
             )
         except OSError:
             raise Unavailable("The converter could not be started.") from None
-        clock = threading.Timer(_START_SECONDS, self.kill)
-        clock.daemon = True
+        clock = _Clock(_START_SECONDS, self.kill)
         clock.start()
         try:
             ready = self._read(1)
@@ -207,19 +223,20 @@ class _Child:
             self.end()
             raise Unavailable("The converter could not be started.") from None
         finally:
-            clock.cancel()
+            clock.stop()
         if ready != b"R":
             self.end()
             raise Unavailable("The converter could not be started.")
 
-    def ask(self, head: bytes, data: bytes) -> Mapping[str, Any]:
+    def ask(self, head: bytes, data: bytes, progress: Callable[[], None]) -> Mapping[str, Any]:
         """Send a document and wait for the answer. Raises ``OSError``, ``EOFError``."""
         stdin = cast(IO[bytes], self._process.stdin)
         stdin.write(struct.pack(">IQ", len(head), len(data)))
         stdin.write(head)
         stdin.write(data)
         stdin.flush()
-        (size,) = struct.unpack(">Q", self._read(8))
+        while not (size := int.from_bytes(self._read(8), "big")):
+            progress()
         if size > _MOST_ANSWER:
             raise EOFError
         return cast(Mapping[str, Any], json.loads(self._read(size)))

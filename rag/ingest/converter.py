@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 from rag.errors import Malformed, TooLarge, VeilragError
 from rag.ingest.limits import Limits
 from rag.ingest.loaders import load
-from rag.ingest.loaders.ocr import program
+from rag.ingest.loaders.ocr import page_done, program
 from rag.types import Document
 
 _MOST_JOBS = 500
@@ -50,7 +50,7 @@ def main() -> None:
         request, data = head
         jobs += 1
         with _ParentWatch(requests.fileno()):
-            answer = _answer(request, data)
+            answer = _answer(request, data, answers)
         answer["last"] = jobs >= _MOST_JOBS or _peak() > _MOST_RESIDENT
         _send(answers, answer)
 
@@ -140,9 +140,17 @@ def _head(requests: BinaryIO) -> tuple[Mapping[str, Any], bytes] | None:
     return json.loads(requests.read(head)), requests.read(data)
 
 
-def _answer(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
+def _answer(request: Mapping[str, Any], data: bytes, answers: BinaryIO) -> dict[str, Any]:
     limits = Limits(**request["limits"])
+
+    def tell() -> None:
+        """An empty frame says that the document is long, and not stuck."""
+        _grant_time(limits.seconds)
+        answers.write(bytes(8))
+        answers.flush()
+
     _grant_time(limits.seconds)
+    page_done.set(tell)
     try:
         document = load(
             request["name"], data, request["media_type"], limits, password=request["password"]

@@ -29,11 +29,12 @@ class Limits:
     expanded: int = 250_000_000
     """Bytes that all parts of an archive may unpack to."""
     seconds: float = 120.0
-    """That the conversion of one document may take, in wall and in processor time."""
+    """That the conversion may take, in wall and in processor time, scanned pages apart."""
     memory: int = 2_000_000_000
     """Bytes of address space of the process that converts."""
     ocr_seconds: float = 30.0
-    """That the text of one scanned page may take."""
+    """That the text of one scanned page may take; each page begins ``seconds`` anew."""
+    ocr_pages: int = 500
 
     def admit_bytes(self, size: int) -> None:
         """Raise ``TooLarge`` for a file of more than ``bytes``."""

@@ -10,6 +10,8 @@ import os
 import shutil
 import struct
 import subprocess
+from collections.abc import Callable
+from contextvars import ContextVar
 from functools import cache
 
 from rag.errors import Malformed, NoTextLayer, TooLarge
@@ -17,6 +19,9 @@ from rag.ingest.cleaning import clean, is_blank
 from rag.ingest.limits import Limits
 from rag.ingest.loaders.read import Read
 from rag.types import Section
+
+page_done: ContextVar[Callable[[], None] | None] = ContextVar("page_done", default=None)
+"""Called after every page, by which who waits knows that there is progress."""
 
 _MOST_PIXELS = 100_000_000
 _MOST_LANGUAGES = 4
@@ -63,6 +68,8 @@ def recognize(picture: bytes, limits: Limits, resolution: int = 300) -> str:
         raise NoTextLayer("The OCR program cannot be run.") from None
     if done.returncode:
         raise Malformed("The picture cannot be read.")
+    if tell := page_done.get():
+        tell()
     lines = [line.rstrip() for line in clean(done.stdout.decode("utf-8", "replace")).split("\n")]
     return "\n".join(lines).replace("\f", "\n").strip("\n")
 

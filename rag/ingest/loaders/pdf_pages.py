@@ -26,6 +26,7 @@ _PDFIUM = threading.Lock()
 _PASSWORD, _SECURITY = 4, 5
 _HYPHEN = re.compile("[\x02\ufffe](?:\r?\n)?(?=(\\w)?)")
 _DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
+_TURNED = re.compile("[\u0622\u0623\u0625\u0627]\u0644")
 _NARROW = 40
 _COMPLETE = ".!?:;|"
 _INFO = {"Title": "title", "Author": "author", "Subject": "subject", "Keywords": "keywords"}
@@ -43,6 +44,8 @@ def read_pdf(data: bytes, limits: Limits, password: str | None = None) -> Read:
         for n in range(pages):
             text = _page_text(pdf, n, limits.characters)
             if is_blank(text):
+                if recognized >= limits.ocr_pages:
+                    raise TooLarge(f"The document has more than {limits.ocr_pages} scanned pages.")
                 text = _recognized(pdf, n, limits)
                 recognized += not is_blank(text)
             if is_blank(text):
@@ -116,13 +119,28 @@ def _page_text(pdf: Any, n: int, most: int) -> str:
             try:
                 if layer.count_chars() > most:
                     raise TooLarge(f"The document is longer than {most} characters.")
-                text = layer.get_text_range()
+                text = _with_ligatures(layer, layer.get_text_range())
             finally:
                 layer.close()
         finally:
             page.close()
     lines = [line.rstrip(" \t") for line in clean(_HYPHEN.sub(_joined, text)).split("\n")]
     return _reflowed(lines).strip("\n")
+
+
+def _with_ligatures(layer: Any, text: str) -> str:
+    """Lam-alef in reading order: PDFium turns the letters of that one Arabic glyph around.
+
+    Two letters are one glyph when they stand in the very same place.
+    """
+    found = [match.start() for match in _TURNED.finditer(text)]
+    if not found or layer.count_chars() != len(text):
+        return text
+    letters = list(text)
+    for at in found:
+        if layer.get_charbox(at) == layer.get_charbox(at + 1):
+            letters[at], letters[at + 1] = letters[at + 1], letters[at]
+    return "".join(letters)
 
 
 def _reflowed(lines: list[str]) -> str:

@@ -107,19 +107,13 @@ def write_rows(rows: Iterable[Sequence[str]], blocks: Blocks) -> None:
                 header, widest, begun = None, 0, False
             gap = 2
             continue
-        if not begun and len(filled) > widest and is_header(_trimmed(cells)):
+        if not begun and len(filled) > widest and is_header(filled):
             header = cells  # narrower rows above it were titles
             blocks.paragraph(" | ".join(filled), gap)
         else:
             begun = begun or header is not None
             blocks.paragraph(row_line(header, cells) if header else " | ".join(filled), gap)
         widest, gap = max(widest, len(filled)), 1
-
-
-def _trimmed(cells: list[str]) -> list[str]:
-    """Without the empty cells at both ends."""
-    filled = [n for n, cell in enumerate(cells) if cell]
-    return cells[filled[0] : filled[-1] + 1]
 
 
 def _sheet_parts(archive: Archive, main: str) -> dict[str, str]:
