@@ -41,9 +41,16 @@ Collection = Annotated[str, typer.Option(help="The named set of documents.")]
 def ingest(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders.")],
     collection: Collection = "default",
+    sync: Annotated[
+        bool, typer.Option("--sync", help="Also delete what is gone from these folders.")
+    ] = False,
 ) -> None:
-    """Read, detect, cut, embed and store documents; unchanged ones are left alone."""
-    results = _run(partial(_ingest, paths=paths, collection=collection))
+    """Read, detect, cut, embed and store documents; unchanged ones are left alone.
+
+    With --sync the collection is kept in step with the folders: documents that came from one of
+    them and are no longer there are deleted. A run that was broken off goes on where it stopped.
+    """
+    results = _run(partial(_ingest, paths=paths, collection=collection, sync=sync))
     _print_ingested(results)
     if any(result.status == "failed" for result in results):
         raise typer.Exit(1)
@@ -157,30 +164,34 @@ def demo() -> None:
     _run(partial(run_demo, console=out))
 
 
-async def _ingest(settings: Settings, *, paths: list[Path], collection: str) -> list[Ingested]:
+async def _ingest(
+    settings: Settings, *, paths: list[Path], collection: str, sync: bool
+) -> list[Ingested]:
     from rag.engine import Engine
     from rag.ingest.pipeline import find_files
+    from rag.ingest.sync import found_in
     from rag.show import ingest_progress
 
     missing = [path for path in paths if not path.exists()]
     if missing:
         raise InvalidInput(f"No such file or folder: {', '.join(map(str, missing))}.")
-    files = list(find_files(paths))
-    if not files:
+    files, there = found_in(paths) if sync else (list(find_files(paths)), {})
+    if not files and not sync:
         raise InvalidInput("There is no file to ingest.")
     async with Engine.open(settings) as engine:
         with ingest_progress(err, len(files)) as on_progress:
-            return await engine.ingestor().ingest_many(files, collection, on_progress)
+            return await engine.ingest_files(files, collection, there, on_progress)
 
 
 def _print_ingested(results: list[Ingested]) -> None:
     for result in results:
         if result.status == "failed":
             err.print(f"[red]failed[/] {escape(result.source)}: {result.error}")
-    counts = {s: sum(r.status == s for r in results) for s in ("ready", "replaced", "unchanged")}
+    kinds = ("ready", "replaced", "unchanged", "deleted", "failed")
+    counts = {kind: sum(result.status == kind for result in results) for kind in kinds}
     chunks = sum(result.chunks for result in results)
-    summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    out.print(f"{len(results)} documents: {summary or 'none entered'}; {chunks} chunks.")
+    summary = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+    out.print(f"{len(results)} documents: {summary or 'none'}; {chunks} chunks.")
 
 
 def _run(work: Callable[[Settings], Coroutine[Any, Any, T]]) -> T:

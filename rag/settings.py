@@ -70,8 +70,12 @@ class Settings(BaseSettings):
     # limits and splitting
     max_question_chars: int = Field(8_000, ge=1)
     max_body_bytes: int = Field(50_000_000, ge=1)
-    chunk_chars: int = Field(1_000, ge=100)
+    max_file_bytes: int = Field(2_000_000_000, ge=1)  # of a plain text, read in parts
+    max_document_chars: int = Field(20_000_000, ge=1)  # of any other format
+    chunk_tokens: int = Field(256, ge=16)  # of the local model
+    chunk_chars: int = Field(2_000, ge=100)  # a bound beside the tokens
     chunk_overlap_chars: int = Field(0, ge=0)
+    ingest_workers: int = Field(0, ge=0, le=256)  # 0: by the number of processors
     context_chars: int = Field(8_000, ge=200)
 
     # the service

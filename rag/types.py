@@ -88,6 +88,10 @@ class Section:
     page: int | None = None
 
 
+HEADING_SEPARATOR = " > "
+"""Between the headings of a path, where it is shown as one text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """What came in, as text. ``source`` is the name the user knows it by, never a path to open."""

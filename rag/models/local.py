@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,7 +80,7 @@ class TokenPlaces:
 
     def __call__(self, text: str) -> Sequence[int]:
         """Offsets in characters, in order; read in pieces, for time grows with their length."""
-        places = array("i")
+        places: array[int] = array("i")
         pieces = [match.span() for match in _PIECE.finditer(text)]
         for first in range(0, len(pieces), _PIECES):
             some = pieces[first : first + _PIECES]

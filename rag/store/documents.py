@@ -24,6 +24,7 @@ from rag.store.statements import statement
 from rag.store.time_ordered import new_id
 from rag.store.vectors import to_binary
 from rag.types import (
+    HEADING_SEPARATOR,
     Alias,
     ChunkDraft,
     Document,
@@ -35,7 +36,6 @@ from rag.types import (
     StoredDocument,
 )
 
-HEADING_SEPARATOR = " > "
 MOST_SOURCE_BYTES = 2_000
 """An index entry holds no more than 2,704 bytes."""
 

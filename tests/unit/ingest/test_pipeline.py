@@ -18,7 +18,7 @@ from rag.errors import (
     TooLarge,
     VeilragError,
 )
-from rag.ingest.pipeline import Ingestor, content_hash, file_of
+from rag.ingest.pipeline import Ingestor, Progress, content_hash, file_of
 from rag.ports import Detector, OutboundGuard, Vectors
 from rag.privacy.forms import FormHasher, words_key
 from rag.privacy.policy import load_policy
@@ -334,10 +334,8 @@ async def test_one_bad_file_does_not_keep_the_others_out(kit: Kit) -> None:
         file_of("e.txt", "zwei für Ünal".encode("cp1252")),
         file_of("", b"text"),
     ]
-    told: list[tuple[int, int]] = []
-    done = await kit.ingestor().ingest_many(
-        files, "default", lambda *progress: told.append(progress)
-    )
+    told: list[Progress] = []
+    done = await kit.ingestor().ingest_many(files, "default", told.append)
     assert [(one.source, one.status, one.error_code) for one in done] == [
         ("a.txt", "ready", None),
         ("b.pdf", "failed", "malformed"),
@@ -346,7 +344,9 @@ async def test_one_bad_file_does_not_keep_the_others_out(kit: Kit) -> None:
         ("e.txt", "ready", None),
         ("", "failed", "invalid"),
     ]
-    assert told == [(1, 1), (2, 1), (3, 1), (4, 1), (5, 2), (6, 2)]
+    assert [progress.files for progress in told] == [1, 2, 3, 4, 5, 6]
+    last = told[-1]
+    assert (last.chunks, last.failed, last.bytes) == (2, 4, last.all_bytes)
 
 
 async def test_given_metadata_wins_over_what_the_file_says(kit: Kit) -> None:
@@ -372,7 +372,7 @@ async def test_text_that_came_as_text_is_checked(
 ) -> None:
     """What does not come through a loader is held to the same limits."""
     with pytest.raises(refusal):
-        await Kit(max_detect_chars=2_000).ingestor().ingest(document)
+        await Kit(max_document_chars=2_000).ingestor().ingest(document)
 
 
 async def test_what_cannot_be_stored_is_replaced_before_detection(kit: Kit) -> None:
