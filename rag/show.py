@@ -54,8 +54,7 @@ def ingest_progress(console: Console, files: int) -> Iterator[OnProgress]:
         *(TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=True)),
     )
     with RichProgress(*columns, console=console) as bars:
-        shown = {"files": 0, "all_files": files, "failed": 0, "chunks": 0}
-        task = bars.add_task("ingest", total=None, **shown)
+        task = bars.add_task("ingest", total=None, files=0, all_files=files, failed=0, chunks=0)
 
         def on_progress(now: Progress) -> None:
             bars.update(

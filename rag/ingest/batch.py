@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from rag.ingest.files import File
 from rag.types import Ingested, Known
 
-FEW_BYTES, FEW_FILES = 400_000, 100
+FEW_BYTES, FEW_FILES = 150_000, 100
 """Less is analysed in this process: a worker takes two seconds to start."""
 _LOOK_UP = 200
 _MOST_BYTES = 64_000_000

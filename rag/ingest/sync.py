@@ -55,8 +55,8 @@ async def synchronize(
     outcomes = await ingestor.ingest_many(files, collection, on_progress)
     for origin, sources in there.items():
         stored = await documents.of_origin(collection, origin)
-        for source, id in stored.items():
-            if source not in sources and (gone := await _delete(documents, source, id)):
+        for source, known in stored.items():
+            if source not in sources and (gone := await _delete(documents, source, known)):
                 outcomes.append(gone)
     return outcomes
 
