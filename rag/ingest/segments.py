@@ -19,7 +19,8 @@ from rag.ingest.encoding import decode
 
 PART_CHARS, MARGIN_CHARS = 500_000, 2_000
 _BLOCK_BYTES = 1 << 20
-_SAMPLE_BYTES = 1 << 20
+_SAMPLE_BYTES = 190_000
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
 _BREAKS = ("\n\n", "\n", ". ", " ")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MARKS = (
@@ -85,35 +86,48 @@ def _continues(character: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """A text file seen once: its digest and how it is encoded (``None``: not UTF-8)."""
+    """A text file seen once: its digest, and some of what is not UTF-8 in it, if anything."""
 
     digest: str
-    utf8: bool
+    foreign: bytes | None = field(default=None, repr=False)
 
 
 def scan(opened: Opened) -> Scanned:
     """Read a file once, in blocks."""
-    digest, decoder, utf8 = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")(), True
+    digest, decoder = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")()
+    foreign: bytes | None = None
     with opened() as file:
         while block := file.read(_BLOCK_BYTES):
             digest.update(block)
-            if utf8:
-                try:
-                    decoder.decode(block)
-                except UnicodeDecodeError:
-                    utf8 = False
-        try:
-            decoder.decode(b"", final=utf8)
-        except UnicodeDecodeError:
-            utf8 = False
-    return Scanned(digest.hexdigest(), utf8)
+            if foreign is None and not _decodes(decoder, block):
+                foreign = _sample(block)
+    if foreign is None and not _decodes(decoder, b"", final=True):
+        foreign = b"\xff"
+    return Scanned(digest.hexdigest(), foreign)
+
+
+def _decodes(decoder: codecs.IncrementalDecoder, data: bytes, *, final: bool = False) -> bool:
+    try:
+        decoder.decode(data, final)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _sample(block: bytes) -> bytes:
+    """Whole lines from the first one with a character beyond ASCII on."""
+    found = _BEYOND_ASCII.search(block)
+    first = found.start() if found else 0
+    start = block.rfind(b"\n", 0, first) + 1
+    sample = block[start : start + _SAMPLE_BYTES]
+    return sample[: sample.rfind(b"\n") + 1] or sample
 
 
 def read_blocks(opened: Opened, scanned: Scanned) -> Iterator[str]:
     """The clean text of a file in blocks. Raises ``Malformed`` and ``EmptyDocument``."""
     blank = True
     with opened() as file:
-        head = file.read(_SAMPLE_BYTES)
+        head = file.read(_BLOCK_BYTES)
         mark, codec = _codec(head, scanned)
         decoder = codecs.getincrementaldecoder(codec)()
         held, data = "", head[len(mark) :]
@@ -143,10 +157,10 @@ def _codec(head: bytes, scanned: Scanned) -> tuple[bytes, str]:
     for mark, codec in _MARKS:
         if head.startswith(mark):
             return mark, codec
-    if scanned.utf8 and b"\x00" not in head[:4096]:
+    wide = b"\x00" in head[:4096]
+    if scanned.foreign is None and not wide:
         return b"", "utf-8"
-    sample = head[: head.rfind(b"\n") + 1] or head
-    sample = sample[: len(sample) // 2 * 2] if b"\x00" in sample[:4096] else sample
+    sample = head[: _SAMPLE_BYTES // 2 * 2] if wide else scanned.foreign or head
     text = decode(sample)
     for codec in _CODECS:
         try:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -91,6 +93,17 @@ class NameDetector:
             Span(found.start(), found.end(), self._types[found.group()])
             for found in self._pattern.finditer(text)
         ]
+
+
+class TroubledDetector(NameDetector):
+    """A ``NameDetector`` that a text can tell to end its process or to take half a minute."""
+
+    def detect(self, text: str) -> list[Span]:
+        if "END-THE-PROCESS" in text:
+            os._exit(3)
+        if "TAKE-LONG" in text:
+            time.sleep(30)
+        return super().detect(text)
 
 
 class ScriptedChat:
