@@ -85,7 +85,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     elif event == "subprocess.Popen":
         if program() is None or arguments[0] != program():
             raise PermissionError("a document starts no program")
-    elif event.startswith(_REFUSED):
+    elif event.startswith(_REFUSED) and (event, arguments) != _OWN_END:
         raise PermissionError("a document has no such right")
 
 
@@ -106,6 +106,9 @@ _READABLE = (
     *(os.path.join(place, "") for place in map(os.path.realpath, _PLACES) if place != "/"),
     *("/proc/meminfo", "/proc/cpuinfo", "/proc/self/", "/sys/devices/system/cpu/"),
 )
+
+
+_OWN_END = ("os.killpg", (0, 9))
 
 
 class _ParentWatch:

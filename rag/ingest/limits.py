@@ -28,7 +28,7 @@ class Limits:
     """Files in an archive such as DOCX, parts of a mail, streams of a compound file."""
     expanded: int = 250_000_000
     """Bytes that all parts of an archive may unpack to."""
-    seconds: float = 120.0
+    seconds: float = 60.0
     """That the conversion may take, in wall and in processor time, scanned pages apart."""
     memory: int = 2_000_000_000
     """Bytes of address space of the process that converts."""

@@ -128,6 +128,18 @@ def descendants(element: Any, *names: str) -> Iterator[Any]:
     return (found for found in element.iterdescendants() if local(found) in wanted)
 
 
+def topmost(element: Any, *names: str, without: frozenset[str] = frozenset()) -> Iterator[Any]:
+    """Elements below with one of these names that lie in no other of them."""
+    stack = list(reversed(element))
+    while stack:
+        found = stack.pop()
+        name = local(found)
+        if name in names:
+            yield found
+        elif name not in without:
+            stack.extend(reversed(found))
+
+
 def child(element: Any, *path: str) -> Any | None:
     """The first element along ``path``."""
     for name in path:

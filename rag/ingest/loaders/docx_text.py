@@ -13,7 +13,15 @@ from typing import Any
 
 from rag.errors import Malformed
 from rag.ingest.limits import Limits
-from rag.ingest.loaders.archive import Archive, Relations, attribute, child, descendants, local
+from rag.ingest.loaders.archive import (
+    Archive,
+    Relations,
+    attribute,
+    child,
+    descendants,
+    local,
+    topmost,
+)
 from rag.ingest.loaders.blocks import Blocks, one_line
 from rag.ingest.loaders.office_facts import office_facts
 from rag.ingest.loaders.read import Read
@@ -179,47 +187,42 @@ def _text(paragraph: Any) -> str:
 
 def _boxes(paragraph: Any) -> Iterator[Any]:
     """Text boxes anchored in a paragraph; each is there twice, for old and new readers."""
-    for box in descendants(paragraph, "txbxContent"):
-        above = [local(element) for element in box.iterancestors()]
-        if "Fallback" not in above and "txbxContent" not in above:
-            yield box
+    return topmost(paragraph, "txbxContent", without=_OLD)
+
+
+_OLD = frozenset({"Fallback"})
 
 
 def _write_table(table: Any, blocks: Blocks, context: _Context) -> None:
-    rows = [[_cell(cell, context) for cell in _cells(row)] for row in _rows(table)]
-    if all(len(row) < 2 for row in rows):  # a frame around text
-        for row in _rows(table):
-            for cell in _cells(row):
-                _write(cell, blocks, context)
+    rows = [list(_cells(row)) for row in _rows(table)]
+    if any(len(row) > 1 for row in rows):
+        blocks.table([_cell(cell, context) for cell in row] for row in rows)
         return
-    blocks.table(rows)
+    for row in rows:  # a frame around text
+        for cell in row:
+            _write(cell, blocks, context)
 
 
 def _rows(table: Any) -> Iterator[Any]:
-    return _within(table, "tr")
+    return topmost(table, "tr", without=_SKIPPED)
 
 
 def _cells(row: Any) -> Iterator[Any]:
-    return _within(row, "tc")
-
-
-def _within(container: Any, wanted: str) -> Iterator[Any]:
-    stack = list(reversed(container))
-    while stack:
-        element = stack.pop()
-        if local(element) == wanted:
-            yield element
-        elif local(element) in _BLOCK_HOLDERS:
-            stack.extend(reversed(element))
+    return topmost(row, "tc", without=_SKIPPED)
 
 
 def _cell(cell: Any, context: _Context) -> str:
-    """Everything in a cell on one line, nested tables too."""
+    """Everything in a cell on one line, nested tables and text boxes too."""
     parts = []
-    for paragraph in descendants(cell, "p"):
-        if any(local(above) in _SKIPPED - {"txbxContent"} for above in paragraph.iterancestors()):
-            continue
-        parts += [_text(paragraph), *_comments_of(paragraph, context)]
+    stack = list(reversed(cell))
+    while stack:
+        element = stack.pop()
+        name = local(element)
+        if name == "p":
+            parts += [_text(element), *_comments_of(element, context)]
+            stack.extend(reversed(list(_boxes(element))))
+        elif name not in _SKIPPED or name == "txbxContent":
+            stack.extend(reversed(element))
     return " ".join(filter(None, map(one_line, parts)))
 
 

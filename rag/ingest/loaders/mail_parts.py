@@ -43,8 +43,10 @@ def parse_mail(data: bytes, limits: Limits) -> Mail:
     if len(parts) == 1 and parts[0].get_content_type() in _SEALED:
         raise Encrypted
     body = _body(parts, limits)
-    attachments = [_attachment(part) for part in parts if part not in body.parts]
-    head = [(name, _words(value)) for name in _HEAD for value in message.get_all(name, [])]
+    told = set(map(id, body.parts))
+    attachments = [_attachment(part) for part in parts if id(part) not in told]
+    raw = [(key.lower(), value) for key, value in message.raw_items()]
+    head = [(name, _words(value)) for name in _HEAD for key, value in raw if key == name.lower()]
     return Mail(head, body.read, [a for a in attachments if a is not None])
 
 

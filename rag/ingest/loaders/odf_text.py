@@ -7,7 +7,7 @@ from typing import Any
 
 from rag.errors import Encrypted, Malformed, TooLarge
 from rag.ingest.limits import Limits
-from rag.ingest.loaders.archive import Archive, attribute, child, descendants, local
+from rag.ingest.loaders.archive import Archive, attribute, child, descendants, local, topmost
 from rag.ingest.loaders.blocks import Blocks, one_line
 from rag.ingest.loaders.office_facts import opendocument_facts
 from rag.ingest.loaders.read import Read
@@ -72,7 +72,7 @@ class _Writer:
             name = local(element)
             if name in {"p", "h"}:
                 self._paragraph(element, name == "h", listed)
-                for frame in descendants(element, "text-box", "image"):
+                for frame in topmost(element, "text-box", "image", without=_SKIPPED):
                     stack.extend((inner, False) for inner in reversed(frame))
             elif name == "table":
                 self._table(element)

@@ -63,11 +63,10 @@ def _authors(archive: Archive, main: str) -> dict[str, str]:
 def _write_slide(archive: Archive, part: str, authors: dict[str, str], blocks: Blocks) -> None:
     shapes = list(_shapes(archive.xml(part)))
     relations = Relations(archive, part)
-    titles = [shape for shape in shapes if _role(shape) in _TITLES]
-    for shape in titles:
+    for shape in filter(_is_title, shapes):
         blocks.heading(" ".join(_paragraphs(shape)), 1)
     for shape in shapes:
-        if shape not in titles and _role(shape) not in _NUMBERS:
+        if _role(shape) not in _TITLES | _NUMBERS:
             _write_shape(shape, blocks)
     for drawing in relations.of_kind("diagramData", "chart"):
         for words in drawing_words(archive.xml(drawing)):
@@ -88,6 +87,10 @@ def _shapes(root: Any) -> Iterator[Any]:
 def _role(shape: Any) -> str:
     placeholder = next(descendants(shape, "ph"), None)
     return "" if placeholder is None else attribute(placeholder, "type", "body")
+
+
+def _is_title(shape: Any) -> bool:
+    return _role(shape) in _TITLES
 
 
 def _write_shape(shape: Any, blocks: Blocks) -> None:

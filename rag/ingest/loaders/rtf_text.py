@@ -83,7 +83,8 @@ class _Reader:
         self._cells: list[str] = []
         self._row_gap = 2
         self._facts: dict[str, str] = {}
-        self._apart: dict[str, list[str]] = {"head": [], "foot": [], "note": []}
+        self._apart: dict[str, dict[str, None]] = {"head": {}, "foot": {}, "note": {}}
+        self._by = ""
         self._skip = 0
         self._starred = False
 
@@ -135,14 +136,13 @@ class _Reader:
         if not text:
             return
         if kind in self._apart:
-            if text not in self._apart[kind]:
-                self._apart[kind].append(text)
+            self._apart[kind][text] = None
         elif kind.startswith("fact:"):
             self._facts.setdefault(kind[5:], one_line(text)[:1_000])
         elif kind == "by":
-            self._apart["by"] = [one_line(text)]
+            self._by = one_line(text)
         elif kind == "comment":
-            by = self._apart.pop("by", [""])[0]
+            by, self._by = self._by, ""
             self._text(f" [Comment{f' by {by}' if by else ''}: {one_line(text)}] ")
 
     # text

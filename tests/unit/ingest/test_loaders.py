@@ -486,12 +486,24 @@ def test_a_pdf_without_text_says_so(blank_pdf: bytes) -> None:
 
 # -- files as users have them ---------------------------------------------------------
 
+
+def _without_ocr(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine where no program for it is installed."""
+    from rag.ingest.loaders import ocr, pdf_pages
+
+    monkeypatch.setattr(ocr, "program", lambda: None)
+    monkeypatch.setattr(pdf_pages, "program", lambda: None)
+
+
 REFUSED = (EmptyDocument, Encrypted, Malformed, NoTextLayer, UnsupportedFormat)
 
 
 @pytest.mark.bench_data
-def test_public_files_are_read_or_refused(bench_data: Path) -> None:
+def test_public_files_are_read_or_refused(
+    bench_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No file of the public set ends in anything but a document or a typed refusal."""
+    _without_ocr(monkeypatch)
     wrong = []
     for path in sorted((bench_data / "docs" / "files").iterdir()):
         try:
@@ -513,10 +525,7 @@ def test_public_files_give_the_text_that_others_get(
     """At least 90 % of a reference parser's characters; scans none where no program reads them."""
     import csv
 
-    from rag.ingest.loaders import ocr, pdf_pages
-
-    monkeypatch.setattr(ocr, "program", lambda: None)
-    monkeypatch.setattr(pdf_pages, "program", lambda: None)
+    _without_ocr(monkeypatch)
 
     with (bench_data / "docs" / "manifest.csv").open(encoding="utf-8") as lines:
         rows = [row for row in csv.DictReader(lines) if row["format"] == kind]
