@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from rag.errors import Malformed, UnsupportedFormat
-from rag.ingest.loaders.archive import Archive, Relations, attribute
-from rag.ingest.loaders.compound import CompoundFile
+
+if TYPE_CHECKING:
+    from rag.ingest.loaders.archive import Archive
+    from rag.ingest.loaders.compound import CompoundFile
 
 
 class Format(StrEnum):
@@ -141,6 +144,9 @@ def find_format(name: str, data: bytes, media_type: str | None = None) -> Format
 
 def find_package(archive: Archive) -> tuple[Format, str]:
     """What a zip is, and its main part. Raises ``UnsupportedFormat``, ``Malformed``."""
+    # the loaders import the formats
+    from rag.ingest.loaders.archive import Relations, attribute
+
     if "mimetype" in archive and archive.read("mimetype").startswith(_OPENDOCUMENT):
         return Format.OPENDOCUMENT, "content.xml"
     if "[Content_Types].xml" not in archive:
