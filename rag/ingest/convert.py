@@ -32,7 +32,7 @@ from rag.errors import Malformed, TooLarge, Unavailable, VeilragError
 from rag.ingest.limits import Limits
 from rag.types import Document, Section
 
-_KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TESSDATA_PREFIX")
+_KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TESSDATA_PREFIX", "TMPDIR")
 """Of the environment; a child gets no key, no address and no password from it."""
 _START_SECONDS = 60.0
 _MOST_ANSWER = 1_000_000_000

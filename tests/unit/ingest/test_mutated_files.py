@@ -5,7 +5,6 @@ A part of what ``python -m eval converters --spoil 500`` runs through.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,15 +35,20 @@ SECONDS = 16
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _closed() -> Iterator[None]:
-    yield
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder that converters would put temporary files into; it stays empty."""
+    folder = tmp_path_factory.mktemp("temporary")
     close_converters()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        yield folder
+    close_converters()
+    assert list(folder.iterdir()) == []
 
 
 def spoiled(files: list[Path], count: int, seed: int) -> list[str]:
-    """What did not end in a document or a typed refusal in time; nothing is left behind."""
+    """What did not end in a document or a typed refusal in time."""
     wrong = []
-    before = _left()
     for variant in mutations(files, count, seed):
         started = time.monotonic()
         try:
@@ -58,13 +62,7 @@ def spoiled(files: list[Path], count: int, seed: int) -> list[str]:
     for child in psutil.Process().children():
         if "rag.ingest.converter" in " ".join(child.cmdline()):
             assert child.memory_info().rss < LIMITS.memory
-    assert _left() <= before
     return wrong
-
-
-def _left() -> set[str]:
-    folder = Path(tempfile.gettempdir())
-    return {path.name for path in folder.iterdir() if not path.name.startswith("pytest")}
 
 
 def test_spoiled_files_of_our_own_are_read_or_refused(tmp_path: Path) -> None:
@@ -96,13 +94,13 @@ def test_spoiled_public_files_are_read_or_refused(bench_data: Path) -> None:
 
 
 @pytest.mark.bench_data
-def test_public_files_are_converted_or_refused(bench_data: Path) -> None:
+def test_public_files_are_converted_or_refused(bench_data: Path, temporary: Path) -> None:
     """All of them, by the reason that their traits give, by children that leave nothing behind."""
     import csv
 
     with (bench_data / "docs" / "manifest.csv").open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
-    before, wrong = _left(), []
+    wrong = []
     for row in rows:
         if "SCANNED" in row["trait"]:  # read by a program, or not: a test of its own
             continue
@@ -117,4 +115,4 @@ def test_public_files_are_converted_or_refused(bench_data: Path) -> None:
         if code not in expected:
             wrong.append((row["file"], code))
     assert wrong == []
-    assert _left() <= before
+    assert list(temporary.iterdir()) == []
