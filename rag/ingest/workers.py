@@ -34,6 +34,7 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "H
 _START_SECONDS = 120.0
 _CHARS_PER_TIMEOUT = 20_000
 """So many characters are granted one ``detect_timeout``."""
+_CUT_A_SECOND = 100_000
 _SIZE = struct.Struct(">Q")
 
 
@@ -49,8 +50,9 @@ class Runner(Protocol):
 
 
 def allowed_seconds(timeout: float, task: Task) -> float:
-    """Time in proportion to the text."""
-    return timeout * (1 + (len(task.text) + len(task.tail)) / _CHARS_PER_TIMEOUT)
+    """Time in proportion to the text, and some for cutting it."""
+    length = len(task.text) + len(task.tail)
+    return timeout * (1 + length / _CHARS_PER_TIMEOUT) + length / _CUT_A_SECOND
 
 
 class Here:
