@@ -44,7 +44,8 @@ class Reading:
     """The parts of one document as they are found; ``content_hash`` is known at the end.
 
     ``whole`` is the document where it is in memory: headings may lie in earlier parts. Else
-    ``head`` alone is known, and headings lie within their part.
+    ``head`` alone is known, and headings lie within their part. ``fields`` are the spans of
+    what follows the content (source and metadata), relative to it, once the first part is read.
     """
 
     head: Document
@@ -56,7 +57,7 @@ class Reading:
     _chunks: int = 0
     _seam: int = 0
     _told: list[Span] = field(default_factory=list)  # spans of headings met so far
-    _fields: list[Span] = field(default_factory=list)
+    fields: list[Span] = field(default_factory=list)
     _digest: hashlib._Hash = field(default_factory=hashlib.sha256)
 
     def content_hash(self) -> str:
@@ -113,7 +114,7 @@ class Reading:
 
     def _keep_fields(self, read: _Read) -> None:
         length = len(read.segment.text)
-        self._fields += [s.shifted(-length) for s in read.analysis.spans if s.start >= length]
+        self.fields += [s.shifted(-length) for s in read.analysis.spans if s.start >= length]
 
     async def _part(self, read: _Read, after: _Read | None) -> Part:
         start = self._seam
@@ -132,7 +133,7 @@ class Reading:
         if after is None:
             surface = self.head.surface()
             self._digest.update(surface[len(self.head.content) :].encode())
-            spans += [span.shifted(self._length) for span in self._fields]
+            spans += [span.shifted(self._length) for span in self.fields]
         self._remember_headings(spans, start, border)
         return Part(
             start,

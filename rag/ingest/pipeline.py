@@ -90,6 +90,9 @@ class Ingestor:
         self._known = known
         self._recipe = recipe
         self._limits = Limits(bytes=settings.max_body_bytes, characters=settings.max_document_chars)
+        # never all connections: a batch leaves some for who asks; one long transaction at a time
+        self._storing = asyncio.Semaphore(max(1, settings.pool_size // 2))
+        self._one_long = asyncio.Lock()
         self._cut = Cut(settings.chunk_tokens, settings.chunk_chars, settings.chunk_overlap_chars)
         self._here = Here(Analyst(detector, hasher, self._cut, places), settings.detect_timeout)
 
@@ -251,17 +254,19 @@ class Ingestor:
         found = await runner.run(Task(document.content, tail, sections=document.sections))
         index = SpanIndex(found.spans)
         vectors = await self._embed(document, found.drafts, index, about(document, surface, index))
-        return await self._store.put(
-            *(collection, self._embedder.space, document, digest, version),
-            *(found.drafts, vectors, found.spans, found.aliases),
-            file_hash=file_hash,
-            origin=origin,
-        )
+        async with self._storing:
+            return await self._store.put(
+                *(collection, self._embedder.space, document, digest, version),
+                *(found.drafts, vectors, found.spans, found.aliases),
+                file_hash=file_hash,
+                origin=origin,
+            )
 
     async def _unchanged(self, file: File, known: Known, file_hash: str | None) -> Ingested:
         """What is stored already; from which bytes and folder it came now is remembered."""
         if (known.file_hash, known.origin) != (file_hash, file.origin):
-            await self._store.mark(known.id, file_hash, file.origin)
+            async with self._storing:
+                await self._store.mark(known.id, file_hash, file.origin)
         return Ingested(file.source, "unchanged", known.id, known.chunks, known.entities)
 
     # -- what is too long to be searched at once --------------------------------------
@@ -295,25 +300,32 @@ class Ingestor:
     def _reading(
         self, document: Document, parts: Iterator[Segment], runner: Runner, *, whole: bool = True
     ) -> Reading:
+        """Its parts. One scope serves them all: who is named in one is protected in the next."""
         head = replace(document, content="")
+        scope: Scope | None = None
 
         async def embed(
             stretch: Document, drafts: Sequence[ChunkDraft], index: SpanIndex
         ) -> Vectors:
-            surface = head.surface()
-            return await self._embed(stretch, drafts, index, EmbeddingText(surface))
+            nonlocal scope
+            if self._embedder.remote and scope is None:
+                scope = await self._new_scope()
+            rest = EmbeddingText(head.surface(), tuple(reading.fields))
+            return await self._embed(stretch, drafts, index, rest, scope)
 
-        return Reading(head, parts, runner, embed, document if whole else None)
+        reading = Reading(head, parts, runner, embed, document if whole else None)
+        return reading
 
     async def _put_parts(
         self, collection: str, reading: Reading, file_hash: str | None, origin: str | None
     ) -> Ingested:
-        return await self._store.put_parts(
-            *(collection, self._embedder.space, reading.head, reading.content_hash),
-            *(self._detector.version, aiter(reading)),
-            file_hash=file_hash,
-            origin=origin,
-        )
+        async with self._one_long, self._storing:
+            return await self._store.put_parts(
+                *(collection, self._embedder.space, reading.head, reading.content_hash),
+                *(self._detector.version, aiter(reading)),
+                file_hash=file_hash,
+                origin=origin,
+            )
 
     # -- embedding --------------------------------------------------------------------
 
@@ -323,10 +335,11 @@ class Ingestor:
         drafts: Sequence[ChunkDraft],
         index: SpanIndex,
         rest: EmbeddingText,
+        scope: Scope | None = None,
     ) -> Vectors:
         texts = [embedding_text(document, draft, index) for draft in drafts]
         if self._embedder.remote:
-            vectors = await self._embed_outside(texts, rest)
+            vectors = await self._embed_outside(texts, rest, scope or await self._new_scope())
         else:
             vectors = await self._embedder.embed([text.text for text in texts])
         expected = (len(drafts), self._embedder.space.dimension)
@@ -334,12 +347,13 @@ class Ingestor:
             raise ModelFailed("The embedding model did not answer with a vector for every chunk.")
         return vectors
 
-    async def _embed_outside(self, texts: Sequence[EmbeddingText], rest: EmbeddingText) -> Vectors:
+    async def _embed_outside(
+        self, texts: Sequence[EmbeddingText], rest: EmbeddingText, scope: Scope
+    ) -> Vectors:
         """A scope of the document's own: its placeholders become type words and are gone (I5).
 
         ``rest`` does not leave, but whom it names is protected in what does.
         """
-        scope = self._scope(await self._known() if self._known else _NothingKnown())
         if self._embedder.trusted:
             outbound = [text.text for text in texts]
         else:
@@ -350,14 +364,14 @@ class Ingestor:
             outbound = [scope.type_words(text) for text in protected[:-1]]
         return await self._embedder.embed(outbound, scope.guard())
 
-    def _scope(self, known: AliasIndex) -> Scope:
+    async def _new_scope(self) -> Scope:
         from rag.privacy.allocation import MemoryAllocator
         from rag.privacy.scope import Scope
 
         return Scope(
             policy=self._policy,
             detector=self._detector,
-            aliases=known,
+            aliases=await self._known() if self._known else _NothingKnown(),
             allocator=MemoryAllocator(),
             hasher=self._hasher,
             detect_timeout=self._settings.detect_timeout,

@@ -316,6 +316,24 @@ async def test_whom_another_document_names_does_not_leave(kit: Kit) -> None:
     assert "Farouk" not in "".join(remote.sent)
 
 
+async def test_parts_of_a_long_document_protect_each_other() -> None:
+    """Who is named in one part, or in the metadata, does not leave with a later part."""
+
+    class First(NameDetector):
+        def detect(self, text: str) -> list[Span]:
+            return super().detect(text) if "FIRST" in text else []
+
+    kit = Kit(max_detect_chars=2_000)
+    remote = Remote()
+    text = "FIRST Ottoline Farouk.\n\n" + "Plain words.\n\n" * 300 + "Seen: Ottoline Farouk, "
+    document = Document("long.txt", text + "Bo Lindqvist-Amadi.", {"author": "Bo Lindqvist-Amadi"})
+    await kit.ingestor(detector=First(NAMES), embedder=remote).ingest(document)
+    sent = "".join(remote.sent)
+    assert "Seen" in sent
+    assert "Farouk" not in sent
+    assert "Lindqvist" not in sent
+
+
 async def test_a_trusted_embedder_gets_the_words_themselves(kit: Kit) -> None:
     """An endpoint that the operator trusts is inside the boundary."""
     remote = Remote()
