@@ -301,9 +301,9 @@ def test_no_secret_is_said(tmp_path: Path, data_dir: Path, stub: Stub) -> None:
         "OPENAI_API_KEY": "sk-invented",
         "OPENAI_BASE_URL": stub.base_url,
     }
-    stub.script.status = 401
     said = ("pass-of-ann", "other-pass", SECRET, "first-api-key", "second-api-key", "sk-invented")
-    for options in ((), ("--json",)):
+    for status, options in ((401, ()), (None, ()), (None, ("--json",))):
+        stub.script.status = status
         done = run_doctor(tmp_path, data_dir, options, secrets)
         assert "database" in done.stdout
         assert [word for word in said if word in done.stdout + done.stderr] == []
