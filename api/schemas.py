@@ -7,15 +7,27 @@ name fields of ``FIELD_NAMES`` only, for an unknown field's name is the user's t
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictInt, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SecretStr,
+    StrictBool,
+    StrictInt,
+    field_validator,
+    model_validator,
+)
 
 MAX_DEPTH = 20
 MAX_NAME = 200
 MAX_SOURCE = 500
+MAX_PASSWORD = 1_000
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Source = Annotated[str, Field(min_length=1, max_length=MAX_SOURCE, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -119,11 +131,31 @@ class TextDocument(Body):
 
 
 class UploadFields(BaseModel):
-    """The form fields of ``POST /documents`` beside the files."""
+    """The form fields of ``POST /documents`` beside the files; they hold for all of these.
+
+    ``metadata`` is a JSON object, as text. ``password`` opens those files that need one; it
+    is used once and kept nowhere.
+    """
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     collection: Name = "default"
+    password: SecretStr | None = Field(None, max_length=MAX_PASSWORD)
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @field_validator("metadata", mode="before")
+    @classmethod
+    def _object(cls, given: Any) -> Any:
+        """The object that a form field holds as text; an empty field is an empty object."""
+        if not isinstance(given, str):
+            return given
+        try:
+            value = json.loads(given) if given.strip() else {}
+        except (ValueError, RecursionError):
+            raise ValueError("no JSON") from None
+        if not is_sound(value):
+            raise ValueError("unsound JSON")
+        return value
 
 
 class UploadName(BaseModel):
@@ -134,6 +166,13 @@ class UploadName(BaseModel):
     file: Source
 
 
+class Refusal(BaseModel):
+    """Why one document of several did not enter: as in the body of an error."""
+
+    code: str
+    message: str
+
+
 class DocumentOut(BaseModel):
     """The outcome of one document: ``ready | unchanged | replaced | failed``."""
 
@@ -142,7 +181,7 @@ class DocumentOut(BaseModel):
     chunks: int
     entities: dict[str, int]
     status: str
-    error: str | None
+    error: Refusal | None
 
 
 class DocumentsOut(BaseModel):

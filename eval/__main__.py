@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from importlib import import_module
 
 COMMANDS = {
-    "bench": ("eval.bench", "time of one question apart from the model; memory of the service"),
+    "bench": ("eval.bench", "time of a question, memory of the service, speed of ingestion"),
+    "converters": (
+        "eval.converters",
+        "the public documents, read; other converters; spoiled files",
+    ),
     "placeholders": ("eval.placeholders", "which shape of placeholder comes back from a model"),
     "score": ("eval.score", "faithfulness and answer relevancy of one answer"),
 }

@@ -1,6 +1,6 @@
-"""``python -m eval bench ask|memory``: what a question costs apart from the model, and what
-the service holds resident. Figures are measured, printed with their spread, and compared
-with the target that the project set itself."""
+"""``python -m eval bench ask|memory|ingest``: what a question costs apart from the model, what
+the service holds resident, how fast documents enter. Figures are measured, printed with their
+spread, and compared with the target that the project set itself."""
 
 from __future__ import annotations
 
@@ -22,9 +22,15 @@ def parser() -> argparse.ArgumentParser:
     memory = commands.add_parser("memory", help="resident memory of a served process")
     memory.add_argument("--requests", type=int, default=1_000)
     memory.add_argument("--every", type=int, default=50, help="requests between two samples")
+    ingest = commands.add_parser("ingest", help="chunks a second, against stock Presidio")
+    ingest.add_argument("--megabytes", type=float, default=200.0, help="of the text file")
+    ingest.add_argument("--files", type=int, default=5_000, help="of the folder")
+    ingest.add_argument("--plain-megabytes", type=float, default=1.0, help="for the plain pipeline")
+    ingest.add_argument("--plain-files", type=int, default=300, help="for the plain pipeline")
     for command in (ask, memory):
         command.add_argument("--data", type=Path, help="documents instead of the samples")
         command.add_argument("--questions", type=Path, help="one a line, for --data")
+    for command in (ask, memory, ingest):
         command.add_argument("--json", type=Path, help="write the figures there too")
     return top
 
@@ -37,6 +43,11 @@ def main(argv: Sequence[str]) -> int:
 
         figures = asyncio.run(ask_cost.run(options))
         ask_cost.show(figures)
+    elif options.command == "ingest":
+        from eval import ingest_cost
+
+        figures = ingest_cost.run(options)
+        ingest_cost.show(figures)
     else:
         from eval import memory
 

@@ -1,4 +1,4 @@
-"""The ``veilrag`` command: ingest, ask, serve, migrate, purge, demo.
+"""The ``veilrag`` command: ingest, ask, serve, migrate, purge, doctor, demo.
 
 A thin door: it opens the engine, shows progress and prints. Errors come out as one
 line with their code; a person's text is printed to the asker alone.
@@ -20,6 +20,7 @@ from rag.errors import InvalidInput, VeilragError
 from rag.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from rag.doctor import Finding
     from rag.types import Ingested, Result
 
 T = TypeVar("T")
@@ -40,9 +41,16 @@ Collection = Annotated[str, typer.Option(help="The named set of documents.")]
 def ingest(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders.")],
     collection: Collection = "default",
+    sync: Annotated[
+        bool, typer.Option("--sync", help="Also delete what is gone from these folders.")
+    ] = False,
 ) -> None:
-    """Read, detect, cut, embed and store documents; unchanged ones are left alone."""
-    results = _run(partial(_ingest, paths=paths, collection=collection))
+    """Read, detect, cut, embed and store documents; unchanged ones are left alone.
+
+    With --sync the collection is kept in step with the folders: documents that came from one of
+    them and are no longer there are deleted. A run that was broken off goes on where it stopped.
+    """
+    results = _run(partial(_ingest, paths=paths, collection=collection, sync=sync))
     _print_ingested(results)
     if any(result.status == "failed" for result in results):
         raise typer.Exit(1)
@@ -116,6 +124,39 @@ def purge() -> None:
 
 
 @app.command()
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Ask every part whether it works; say what to do where one does not."""
+    from rag.doctor.report import as_json as report
+    from rag.doctor.report import show, worst
+
+    findings = _examined()
+    if as_json:
+        out.print_json(data=report(findings))
+    else:
+        show(out, findings)
+    if worst(findings) == "fail":
+        raise typer.Exit(1)
+
+
+def _examined() -> list[Finding]:
+    """All findings; settings that cannot be read are one of them."""
+    from rag.doctor import Finding, examine
+    from rag.engine import seal
+
+    async def collected(settings: Settings) -> list[Finding]:
+        return [finding async for finding in examine(settings)]
+
+    try:
+        settings = load_settings()
+        seal(settings)
+        return asyncio.run(collected(settings))
+    except VeilragError as error:
+        return [Finding.fail("settings", "settings", error.message)]
+
+
+@app.command()
 def demo() -> None:
     """Ingest the sample folder, ask three questions, show what a model would be sent."""
     from rag.demo import run_demo
@@ -123,30 +164,35 @@ def demo() -> None:
     _run(partial(run_demo, console=out))
 
 
-async def _ingest(settings: Settings, *, paths: list[Path], collection: str) -> list[Ingested]:
+async def _ingest(
+    settings: Settings, *, paths: list[Path], collection: str, sync: bool
+) -> list[Ingested]:
     from rag.engine import Engine
     from rag.ingest.pipeline import find_files
+    from rag.ingest.sync import found_in
     from rag.show import ingest_progress
 
     missing = [path for path in paths if not path.exists()]
     if missing:
         raise InvalidInput(f"No such file or folder: {', '.join(map(str, missing))}.")
-    files = list(find_files(paths, Path.cwd()))
-    if not files:
+    base = Path.cwd()
+    files, there = found_in(paths, base) if sync else (list(find_files(paths, base)), {})
+    if not files and not sync:
         raise InvalidInput("There is no file to ingest.")
     async with Engine.open(settings) as engine:
         with ingest_progress(err, len(files)) as on_progress:
-            return await engine.ingestor().ingest_many(files, collection, on_progress)
+            return await engine.ingest_files(files, collection, there, on_progress)
 
 
 def _print_ingested(results: list[Ingested]) -> None:
     for result in results:
         if result.status == "failed":
             err.print(f"[red]failed[/] {escape(result.source)}: {result.error}")
-    counts = {s: sum(r.status == s for r in results) for s in ("ready", "replaced", "unchanged")}
+    kinds = ("ready", "replaced", "unchanged", "deleted", "failed")
+    counts = {kind: sum(result.status == kind for result in results) for kind in kinds}
     chunks = sum(result.chunks for result in results)
-    summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    out.print(f"{len(results)} documents: {summary or 'none entered'}; {chunks} chunks.")
+    summary = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+    out.print(f"{len(results)} documents: {summary or 'none'}; {chunks} chunks.")
 
 
 def _run(work: Callable[[Settings], Coroutine[Any, Any, T]]) -> T:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,7 +34,11 @@ from rag.types import (
 
 if TYPE_CHECKING:
     from rag.graphs.context import AskContext
+    from rag.ingest.batch import OnProgress
+    from rag.ingest.files import File
     from rag.ingest.pipeline import Ingestor
+    from rag.ingest.splitter import TokenPlaces
+    from rag.ingest.workers import Recipe
     from rag.ports import ChatModel
     from rag.privacy.forms import FormHasher
     from rag.privacy.policy import Policy
@@ -98,6 +102,8 @@ class Engine:
     hasher: FormHasher
     graphs: Mapping[str, Any]
     retrievers: Mapping[str, Any]
+    places: TokenPlaces | None = None
+    recipe: Recipe | None = None
 
     @classmethod
     @asynccontextmanager
@@ -265,6 +271,8 @@ class Engine:
             hasher=self.hasher,
             policy=self.policy,
             known=partial(self.store.search_all, owner),
+            places=self.places,
+            recipe=self.recipe,
         )
 
     def documents(self, tenant: UUID | None = None) -> DocumentStore:
@@ -278,9 +286,33 @@ class Engine:
         media_type: str | None = None,
         collection: str = "default",
         metadata: Mapping[str, Any] | None = None,
+        *,
+        password: str | None = None,
     ) -> Ingested:
-        """Read, detect, cut, embed and store one file. Raises ``DocumentRefused`` kinds."""
-        return await self.ingestor().ingest_bytes(name, data, media_type, collection, metadata)
+        """Read, detect, cut, embed and store one file. Raises ``DocumentRefused`` kinds.
+
+        ``metadata`` wins over what the file says; ``password`` opens it where it is encrypted.
+        """
+        return await self.ingestor().ingest_bytes(
+            name, data, media_type, collection, metadata, password=password
+        )
+
+    async def ingest_files(
+        self,
+        files: Sequence[File],
+        collection: str = "default",
+        there: Mapping[str, set[str]] | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> list[Ingested]:
+        """Ingest many files side by side; a failure is an outcome, not an exception.
+
+        With ``there`` (of ``rag.ingest.sync.found_in``) what is gone of those folders is deleted.
+        """
+        from rag.ingest.sync import synchronize
+
+        return await synchronize(
+            self.ingestor(), self.documents(), files, there or {}, collection, on_progress
+        )
 
     async def ingest_text(
         self, text: str, source: str, metadata: Mapping[str, Any], collection: str = "default"
@@ -315,9 +347,12 @@ class Engine:
 
 async def _assemble(settings: Settings, stack: AsyncExitStack) -> Engine:
     from rag.graphs import compile_graphs, compile_retrievers
+    from rag.ingest.workers import Recipe
     from rag.models.chat import open_chat
     from rag.models.embeddings import open_embedder
+    from rag.models.local import TokenPlaces
     from rag.models.scorer import open_scorer
+    from rag.models.seal import seal_process
     from rag.privacy.detect import PresidioDetector
     from rag.privacy.forms import FormHasher
     from rag.privacy.policy import load_policy
@@ -341,6 +376,13 @@ async def _assemble(settings: Settings, stack: AsyncExitStack) -> Engine:
         hasher=FormHasher(store.subkey("aliases")),
         graphs=compile_graphs(),
         retrievers=compile_retrievers(),
+        places=await asyncio.to_thread(TokenPlaces),
+        recipe=Recipe(
+            detector=partial(PresidioDetector.open, max_chars=settings.max_detect_chars),
+            places=TokenPlaces,
+            secret=store.subkey("aliases"),
+            prepare=partial(seal_process, ()),
+        ),
     )
 
 

@@ -7,7 +7,8 @@ adapters do not inherit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from rag.types import (
     EntityType,
     Hit,
     Ingested,
+    Known,
     Message,
     Score,
     ScoreCase,
@@ -33,6 +35,23 @@ from rag.types import (
 
 Vectors = NDArray[np.float32]
 """``(n, dimension)`` float32, each row of unit norm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a document that is too long to be held whole, with what was found in it.
+
+    Everything counts characters of the whole document; ``headings`` are the heading texts of
+    ``chunks``, which may lie in earlier parts.
+    """
+
+    start: int
+    text: str = field(repr=False)
+    chunks: tuple[ChunkDraft, ...]
+    headings: tuple[str, ...] = field(repr=False)
+    embeddings: Vectors = field(repr=False)
+    spans: tuple[Span, ...]
+    aliases: tuple[Alias, ...]
 
 
 class Detector(Protocol):
@@ -150,11 +169,45 @@ class DocumentStore(Protocol):
         embeddings: Vectors,
         spans: Sequence[Span],
         aliases: Sequence[Alias],
+        *,
+        file_hash: str | None = None,
+        origin: str | None = None,
     ) -> Ingested:
         """Store or replace in one transaction. ``spans`` are offsets into ``surface()``.
 
         Raises ``SpaceMismatch`` when the collection lives in another space.
         """
+        ...
+
+    async def put_parts(
+        self,
+        collection: str,
+        space: Space,
+        head: Document,
+        content_hash: Callable[[], str],
+        detector: str,
+        parts: AsyncIterator[Part],
+        *,
+        file_hash: str | None = None,
+        origin: str | None = None,
+    ) -> Ingested:
+        """As ``put``, part by part: memory is that of one part, the transaction is still one.
+
+        ``head`` is the document without its content; ``content_hash`` is asked when the last
+        part is written. An error of ``parts`` leaves everything as it was.
+        """
+        ...
+
+    async def known(self, collection: str, sources: Sequence[str]) -> Mapping[str, Known]:
+        """What is stored under these sources, by one look-up."""
+        ...
+
+    async def of_origin(self, collection: str, origin: str) -> Mapping[str, UUID]:
+        """The documents that came from a folder, by source."""
+        ...
+
+    async def mark(self, id: UUID, file_hash: str | None, origin: str | None) -> None:
+        """Remember the bytes and the folder that an unchanged document came from."""
         ...
 
     async def list_page(
@@ -213,6 +266,7 @@ __all__ = [
     "Embedder",
     "EntityType",
     "OutboundGuard",
+    "Part",
     "Resource",
     "Scorer",
     "Vectors",

@@ -2,35 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as RichProgress
 from rich.table import Table
+from rich.text import Text
 
 from rag.types import Message, Result
 
-Progressed = Callable[..., None]
+if TYPE_CHECKING:
+    from rag.ingest.batch import OnProgress, Progress
+
+
+class _Rate(ProgressColumn):
+    """Chunks a second since the beginning."""
+
+    def render(self, task: Task) -> Text:
+        seconds = task.elapsed or 0.0
+        rate = task.fields["chunks"] / seconds if seconds else 0.0
+        return Text(f"{task.fields['chunks']:,} chunks, {rate:,.0f}/s")
+
+
+class _Files(ProgressColumn):
+    """Files done, and how many of them failed."""
+
+    def render(self, task: Task) -> Text:
+        done, all_files, failed = (task.fields[k] for k in ("files", "all_files", "failed"))
+        told = f"{done:,}/{all_files:,} files"
+        return Text(told + (f", {failed:,} failed" if failed else ""))
 
 
 @contextmanager
-def ingest_progress(console: Console, files: int) -> Iterator[Progressed]:
-    """A bar over files; the callback takes the pipeline's progress value."""
+def ingest_progress(console: Console, files: int) -> Iterator[OnProgress]:
+    """Files, bytes, chunks a second and the time left, counted in bytes."""
     columns = (
-        TextColumn("Ingesting"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("files, {task.fields[chunks]} chunks"),
-        TimeElapsedColumn(),
+        *(TextColumn("Ingesting"), BarColumn(), _Files(), DownloadColumn(), _Rate()),
+        *(TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=True)),
     )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("ingest", total=files, chunks=0)
+    with RichProgress(*columns, console=console) as bars:
+        task = bars.add_task("ingest", total=None, files=0, all_files=files, failed=0, chunks=0)
 
-        def on_progress(done: int, chunks: int) -> None:
-            progress.update(task, completed=done, chunks=chunks)
+        def on_progress(now: Progress) -> None:
+            bars.update(
+                task,
+                completed=now.bytes,
+                total=now.all_bytes,
+                files=now.files,
+                failed=now.failed,
+                chunks=now.chunks,
+            )
 
         yield on_progress
 

@@ -88,6 +88,10 @@ class Section:
     page: int | None = None
 
 
+HEADING_SEPARATOR = " > "
+"""Between the headings of a path, where it is shown as one text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """What came in, as text. ``source`` is the name the user knows it by, never a path to open."""
@@ -185,8 +189,25 @@ class StoredDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What is stored under a source: enough to tell whether what comes is the same.
+
+    ``file_hash`` is a digest of the bytes that it was read from, ``origin`` one of the folder
+    that it came from; ``None`` where it came otherwise.
+    """
+
+    id: UUID
+    content_hash: str
+    detector: str
+    file_hash: str | None = None
+    origin: str | None = None
+    chunks: int = 0
+    entities: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Ingested:
-    """The outcome of one document's ingestion: ``ready | unchanged | replaced | failed``."""
+    """The outcome of one document: ``ready | unchanged | replaced | deleted | failed``."""
 
     source: str
     status: str

@@ -28,11 +28,12 @@ from api.schemas import (
     DocumentsOut,
     ListedDocument,
     Name,
+    Refusal,
     TextDocument,
     UploadFields,
     UploadName,
 )
-from rag.errors import InvalidInput, VeilragError
+from rag.errors import DocumentRefused, InvalidInput, VeilragError
 
 if TYPE_CHECKING:
     from rag.engine import Engine
@@ -56,6 +57,16 @@ _UPLOAD_BODY: dict[str, Any] = {
                     "properties": {
                         "file": {"type": "array", "items": {"type": "string", "format": "binary"}},
                         "collection": {"type": "string", "default": "default"},
+                        "metadata": {
+                            "type": "string",
+                            "contentMediaType": "application/json",
+                            "description": "A JSON object, kept with each of the files.",
+                        },
+                        "password": {
+                            "type": "string",
+                            "format": "password",
+                            "description": "Opens those of the files that are encrypted.",
+                        },
                     },
                 }
             },
@@ -86,7 +97,7 @@ async def upload(request: Request, engine: EngineDep, opening: OpeningDep) -> Re
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "multipart/form-data":
             fields, uploads = await read_form(request)
-            work = ingest_files(engine, uploads, fields.collection)
+            work = ingest_files(engine, uploads, fields)
         elif kind == "application/json":
             document = validated(TextDocument, await read_json(request))
             work = ingest_text(engine, document)
@@ -146,12 +157,22 @@ def validated(model: type[M], data: Any) -> M:
 Outcome = tuple[str, "Ingested | VeilragError"]
 
 
-async def ingest_files(engine: Engine, uploads: Sequence[Upload], collection: str) -> list[Outcome]:
+async def ingest_files(
+    engine: Engine, uploads: Sequence[Upload], fields: UploadFields
+) -> list[Outcome]:
     """Each file in turn; what refuses one does not keep the others out."""
+    password = fields.password.get_secret_value() if fields.password else None
     outcomes: list[Outcome] = []
     for one in uploads:
         try:
-            done = await engine.ingest_bytes(one.name, one.data, one.media_type, collection)
+            done = await engine.ingest_bytes(
+                one.name,
+                one.data,
+                one.media_type,
+                fields.collection,
+                metadata=fields.metadata,
+                password=password or None,
+            )
             outcomes.append((one.name, done))
         except VeilragError as error:
             outcomes.append((one.name, error))
@@ -186,7 +207,12 @@ def shown(source: str, outcome: Ingested | VeilragError) -> DocumentOut:
     """One outcome as the contract names it."""
     if isinstance(outcome, VeilragError):
         return DocumentOut(
-            id=None, source=source, chunks=0, entities={}, status="failed", error=outcome.message
+            id=None,
+            source=source,
+            chunks=0,
+            entities={},
+            status="failed",
+            error=Refusal(code=outcome.code, message=outcome.message),
         )
     return DocumentOut(
         id=outcome.id,
@@ -194,8 +220,15 @@ def shown(source: str, outcome: Ingested | VeilragError) -> DocumentOut:
         chunks=outcome.chunks,
         entities=dict(outcome.entities),
         status=outcome.status,
-        error=outcome.error,
+        error=refusal(outcome),
     )
+
+
+def refusal(outcome: Ingested) -> Refusal | None:
+    """Why it did not enter, where it did not."""
+    if outcome.error is None:
+        return None
+    return Refusal(code=outcome.error_code or DocumentRefused.code, message=outcome.error)
 
 
 @router.get("", response_model=DocumentPage)

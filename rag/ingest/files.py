@@ -6,23 +6,31 @@ the folders among them. Links that lead out of a folder are not followed.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from rag.errors import InvalidInput, NotFound, TooLarge
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file to ingest: ``read(most)`` gives its bytes, refusing more than ``most``."""
+    """A file to ingest: ``read(most)`` gives its bytes, refusing more than ``most``.
+
+    ``opened`` opens it to be read in blocks, where it need not be held whole; ``origin`` is a
+    digest of the folder that it was found in.
+    """
 
     source: str
     size: int
     read: Callable[[int], bytes] = field(repr=False)
     media_type: str | None = None
+    opened: Callable[[], BinaryIO] | None = field(default=None, repr=False)
+    origin: str | None = None
 
 
 def file_of(name: str, data: bytes, media_type: str | None = None) -> File:
@@ -50,7 +58,14 @@ def find_files(paths: Iterable[Path | str], base: Path | None = None) -> Iterato
             else:
                 source = _free_name(path.relative_to(folder).as_posix(), folder, taken)
             taken.add(source)
-            yield File(source, path.stat().st_size, _Reader(path))
+            reader = _Reader(path)
+            origin = origin_of(root) if root.is_dir() else None
+            yield File(source, path.stat().st_size, reader, opened=reader.opened, origin=origin)
+
+
+def origin_of(folder: Path) -> str:
+    """What a folder is known by in the store: no name of it."""
+    return hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
 
 
 def _walk(root: Path) -> Iterator[Path]:
@@ -91,11 +106,19 @@ def _free_name(source: str, folder: Path, taken: set[str]) -> str:
 class _Reader:
     path: Path
 
+    def opened(self) -> BinaryIO:
+        try:
+            file = self.path.open("rb")
+        except OSError:
+            raise InvalidInput("The file cannot be read.") from None
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            file.close()
+            raise InvalidInput("The file cannot be read.")
+        return file
+
     def __call__(self, most: int) -> bytes:
         try:
-            with self.path.open("rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise InvalidInput("The file cannot be read.")
+            with self.opened() as file:
                 data = file.read(most + 1)
         except OSError:
             raise InvalidInput("The file cannot be read.") from None

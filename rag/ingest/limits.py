@@ -24,6 +24,17 @@ class Limits:
     depth: int = 100
     tags: int = 512
     """How deep HTML elements may nest: browsers stop at 512, parsers are quadratic in it."""
+    entries: int = 10_000
+    """Files in an archive such as DOCX, parts of a mail, streams of a compound file."""
+    expanded: int = 250_000_000
+    """Bytes that all parts of an archive may unpack to."""
+    seconds: float = 90.0
+    """That the conversion may take, in wall and in processor time, scanned pages apart."""
+    memory: int = 2_000_000_000
+    """Bytes of address space of the process that converts."""
+    ocr_seconds: float = 60.0
+    """That the text of one scanned page may take; each page begins ``seconds`` anew."""
+    ocr_pages: int = 500
 
     def admit_bytes(self, size: int) -> None:
         """Raise ``TooLarge`` for a file of more than ``bytes``."""

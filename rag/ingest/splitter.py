@@ -1,19 +1,24 @@
 """Cuts a document into chunks along its structure, never inside a span of personal data.
 
-A chunk stays within one section (one heading path, one page). Where a section is too
-long it is cut at the strongest border in reach: a blank line, a row or list item, the end
-of a sentence, of a line, a word. No border lies inside a span or a character that takes
-several code points. Every character that is not blank is in some chunk.
+A chunk stays within one section (one heading path, one page) and one message of a thread.
+Where that is too long it is cut at the strongest border in reach: a blank line, a row or
+list item, the end of a sentence, of a line, a word; not between a table's header or a list's
+lead and what follows where there is another. Chunks of a table, a list or a message that
+begin after its header row, lead or sender have that among their headings. No border lies
+inside a span or a character that takes several code points. Every character that is not
+blank is in some chunk.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
+from rag.ingest.structure import Structure
 from rag.types import ChunkDraft, Document, Section, Span
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
@@ -32,24 +37,79 @@ _MOST_MARKS = 30
 """Of combining marks in a row: past what UAX #15 calls stream-safe, no border is promised."""
 
 
+TokenPlaces = Callable[[str], Sequence[int]]
+"""Where the tokens of a text begin, in order; offsets count characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How long a chunk may be: in characters and, where ``places`` are known, in tokens.
+
+    ``overlap`` is how many characters neighbours within a section may share.
+    """
+
+    chars: int
+    overlap: int = 0
+    tokens: int | None = None
+    places: Sequence[int] = field(default=(), repr=False)
+
+    def reach(self, begins: int, times: int = 1) -> int:
+        """The end of the longest chunk that begins there (``times`` that long)."""
+        chars = begins + max(1, self.chars) * times
+        if self.tokens is None:
+            return chars
+        last = bisect_left(self.places, begins) + self.tokens * times
+        return min(chars, self.places[last]) if last < len(self.places) else chars
+
+
 def split(
-    document: Document, spans: Sequence[Span], chunk_chars: int, overlap: int
+    document: Document,
+    spans: Sequence[Span],
+    chunk_chars: int,
+    overlap: int,
+    *,
+    tokens: int | None = None,
+    places: TokenPlaces | None = None,
+    core: tuple[int, int] | None = None,
 ) -> list[ChunkDraft]:
     """Chunks in order, numbered from 0; ``spans`` may reach past the content.
 
-    No chunk is longer than ``chunk_chars`` unless a span is. Neighbours within a section
-    share up to ``overlap`` characters.
+    No chunk is longer than ``chunk_chars`` characters and, with ``places``, ``tokens`` tokens,
+    unless a span is. Neighbours within a section share up to ``overlap`` characters. With a
+    ``core`` only that stretch is cut into chunks; one ends behind a span over its edge.
     """
-    borders = _Borders(document.content, spans)
-    most = max(1, chunk_chars)
-    overlap = min(overlap, most // 2)
+    content = document.content
+    structure = Structure(content, _ends(document.sections))
+    borders = _Borders(content, spans, structure)
+    size = Size(max(1, chunk_chars), min(overlap, max(1, chunk_chars) // 2))
+    if tokens is not None and places is not None:
+        size = replace(size, tokens=max(1, tokens), places=places(content))
     drafts: list[ChunkDraft] = []
-    for region in _regions(document, borders):
-        for start, end in _cut(region, borders, most, overlap):
-            drafts.append(
-                ChunkDraft(len(drafts), start, end, region.section.headings, region.section.page)
-            )
+    for region in _clipped(_regions(document, borders), borders, core):
+        section = region.section
+        for start, end in _cut(region, borders, size):
+            headings = (*section.headings, *structure.told(start))
+            drafts.append(ChunkDraft(len(drafts), start, end, headings, section.page))
     return drafts
+
+
+def _ends(sections: Sequence[Section]) -> list[int]:
+    """Where the heading path changes."""
+    return [b.start for a, b in pairwise(sections) if a.headings != b.headings]
+
+
+def _clipped(
+    regions: Sequence[_Region], borders: _Borders, core: tuple[int, int] | None
+) -> Iterator[_Region]:
+    """What of the regions lies in the core."""
+    if core is None:
+        yield from regions
+        return
+    low, high = (borders.at_or_after(edge) for edge in core)
+    for region in regions:
+        start, end = max(low, region.start), min(high, region.end)
+        if start < end:
+            yield replace(region, start=start, end=end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +124,9 @@ class _Region:
 class _Borders:
     """Where a text may be cut."""
 
-    def __init__(self, text: str, spans: Iterable[Span]) -> None:
+    def __init__(self, text: str, spans: Iterable[Span], structure: Structure) -> None:
         self.text = text
+        self.structure = structure
         self._starts: list[int] = []
         self._ends: list[int] = []
         for span in sorted(spans):
@@ -107,12 +168,18 @@ class _Borders:
             at = stretch[1] if stretch else at + 1
         return at
 
-    def last_match(self, pattern: re.Pattern[str], low: int, high: int) -> int | None:
-        """The last border in ``(low, high]`` behind a match of ``pattern``."""
+    def last_match(
+        self, pattern: re.Pattern[str], low: int, high: int, *, apart: bool = True
+    ) -> int | None:
+        """The last border in ``(low, high]`` behind a match of ``pattern``.
+
+        Unless ``apart``, one that leaves a header or a lead apart is none.
+        """
         found = None
         for match in pattern.finditer(self.text, low, min(high + 1, len(self.text))):
-            if low < match.end() <= high and self.allows(match.end()):
-                found = match.end()
+            at = match.end()
+            if low < at <= high and self.allows(at) and (apart or not self.structure.holds(at)):
+                found = at
         return found
 
     def trimmed(self, start: int, end: int) -> tuple[int, int]:
@@ -154,6 +221,7 @@ def _regions(document: Document, borders: _Borders) -> list[_Region]:
     sections = [s for s in sorted(document.sections, key=lambda s: s.start) if s.start < end]
     if not sections or sections[0].start > 0:
         sections.insert(0, Section(0))
+    sections = _with_messages(sections, [m.start for m in borders.structure.messages])
     starts = [borders.at_or_after(section.start) for section in sections]
     regions: list[_Region] = []
     waiting: int | None = None
@@ -174,6 +242,14 @@ def _regions(document: Document, borders: _Borders) -> list[_Region]:
     return regions
 
 
+def _with_messages(sections: Sequence[Section], starts: Sequence[int]) -> list[Section]:
+    """The sections, parted where a message of a thread begins."""
+    known = [section.start for section in sections]
+    new = sorted(set(starts) - set(known))
+    parted = [replace(sections[bisect_right(known, at) - 1], start=at) for at in new]
+    return sorted([*sections, *parted], key=lambda section: section.start)
+
+
 def _only_heading(content: str, start: int, stop: int, section: Section) -> bool:
     """Nothing but the section's own heading and its marks is in ``[start, stop)``."""
     if not section.headings:
@@ -185,16 +261,16 @@ def _only_heading(content: str, start: int, stop: int, section: Section) -> bool
     return not rest.strip("#=- \t\n")
 
 
-def _cut(region: _Region, borders: _Borders, most: int, overlap: int) -> Iterator[tuple[int, int]]:
+def _cut(region: _Region, borders: _Borders, size: Size) -> Iterator[tuple[int, int]]:
     at = region.start
     begins = at
     while at < region.end:
-        cut = _next_border(borders, begins, at, region, most)
+        cut = _next_border(borders, begins, at, region, size)
         start, end = borders.trimmed(begins, cut)
         if start < end:
             yield start, end
         at = cut
-        begins = _overlapped(borders, at, overlap, region.start)
+        begins = _overlapped(borders, at, size.overlap, max(region.start, start + 1))
 
 
 def _overlapped(borders: _Borders, at: int, overlap: int, low: int) -> int:
@@ -207,20 +283,23 @@ def _overlapped(borders: _Borders, at: int, overlap: int, low: int) -> int:
     return at
 
 
-def _next_border(borders: _Borders, begins: int, at: int, region: _Region, most: int) -> int:
-    """The end of the chunk from ``begins``, past ``at``, at most ``most`` characters on."""
-    left = region.end - begins
-    if left <= most:
+def _next_border(borders: _Borders, begins: int, at: int, region: _Region, size: Size) -> int:
+    """The end of the chunk from ``begins``, past ``at``, as far on as its size allows."""
+    full = size.reach(begins)
+    if full >= region.end:
         return region.end
-    reach = begins + (most if left > 2 * most else min(most, left // 2 + most // 8 + 1))
+    reach = full
+    if size.reach(begins, 2) >= region.end:  # two chunks are left: of like length
+        reach = min(full, begins + (region.end - begins) // 2 + (full - begins) // 8 + 1)
     reach = max(reach, at + 1)
-    low = max(at, begins + most // 3)
-    for pattern in _STRUCTURED:
-        if low < reach and (found := borders.last_match(pattern, low, reach)):
-            return found
-    if found := borders.last_match(_WORD, at, begins + most):
+    low = max(at, begins + (full - begins) // 3)
+    for apart in (False, True):
+        for pattern in _STRUCTURED:
+            if low < reach and (found := borders.last_match(pattern, low, reach, apart=apart)):
+                return found
+    if found := borders.last_match(_WORD, at, full):
         return found
-    for cut in range(begins + most, at, -1):
+    for cut in range(full, at, -1):
         if borders.allows(cut):
             return cut
-    return min(region.end, borders.at_or_after(max(at + 1, begins + most)))
+    return min(region.end, borders.at_or_after(max(at + 1, full)))

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 PROBE = "word"
 """The one fixed text that finds out a remote model's dimension; our own, never a user's."""
 
-_BATCH_TEXTS, _BATCH_CHARS = 64, 100_000
 _TOO_MUCH = frozenset({400, 413, 422})
 """How servers say that a batch is too large for them; a smaller one may pass."""
 
@@ -74,7 +73,7 @@ class RemoteEmbedder:
         self.trusted = endpoint.trusted_by(settings.trusted_hosts)
         self.space = Space(f"openai:{model}", 0)
         self._model = model
-        self._most = _BATCH_TEXTS
+        self._most = settings.embedding_batch_texts
         self._settings = settings
         self._egress: Egress = Egress(endpoint, settings.model_timeout)
 
@@ -107,7 +106,7 @@ class RemoteEmbedder:
         vectors = np.zeros((len(texts), self.space.dimension), np.float64)
         filled = [i for i, text in enumerate(texts) if text.strip()]
         while filled:
-            rows = _batch(filled, texts, self._most)
+            rows = _batch(filled, texts, self._most, self._settings.embedding_batch_chars)
             del filled[: len(rows)]
             replies = await self._vectors([sendable(texts[i]) for i in rows], guard)
             for row, reply in zip(rows, replies, strict=True):
@@ -115,14 +114,19 @@ class RemoteEmbedder:
         return unit(vectors.astype(np.float32))
 
     async def _vectors(self, texts: list[str], guard: OutboundGuard) -> list[Any]:
-        """As ``_ask``, in halves when the server takes no more at once."""
+        """As ``_ask``, in halves when the server takes no more at once.
+
+        The smaller size is kept when the halves passed, not when the server refuses a text
+        of its own accord: later documents would go one text at a time for nothing.
+        """
         try:
             return await self._ask(texts, guard)
         except _TooMuch:
             half = len(texts) // 2
-        self._most = min(self._most, half)
         first = await self._vectors(texts[:half], guard)
-        return first + await self._vectors(texts[half:], guard)
+        vectors = first + await self._vectors(texts[half:], guard)
+        self._most = min(self._most, half)
+        return vectors
 
     def _row(self, reply: object) -> Any:
         if reply is None or reply == []:
@@ -185,11 +189,11 @@ class _TooMuch(ModelFailed):
     """The server takes no batch of this size."""
 
 
-def _batch(rows: Sequence[int], texts: Sequence[str], most: int) -> list[int]:
-    """The first of ``rows``: at least one, at most ``most`` and about ``_BATCH_CHARS``."""
+def _batch(rows: Sequence[int], texts: Sequence[str], most: int, most_chars: int) -> list[int]:
+    """The first of ``rows``: at least one, else at most ``most`` and ``most_chars`` together."""
     chars = 0
     for n, row in enumerate(rows[:most]):
         chars += len(texts[row])
-        if n and chars > _BATCH_CHARS:
+        if n and chars > most_chars:
             return list(rows[:n])
     return list(rows[:most])

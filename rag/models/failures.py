@@ -46,13 +46,13 @@ def failure_of(error: Exception) -> VeilragError:
     if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException | TimeoutError):
         return ModelTimeout()
     if isinstance(error, openai.APIStatusError):
-        return _failure_of_status(error.status_code)
+        return failure_of_status(error.status_code)
     if isinstance(error, openai.APIConnectionError | httpx2.TransportError):
         return ModelFailed("The model endpoint could not be reached.")
     return ModelFailed("The model endpoint gave a reply that cannot be read.")
 
 
-def _failure_of_status(status: int) -> VeilragError:
+def failure_of_status(status: int) -> VeilragError:
     if status in _SETTINGS:
         return Misconfigured(_SETTINGS[status])
     return ModelFailed(f"The model endpoint answered with status {status}.")

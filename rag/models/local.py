@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import logging
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -59,6 +63,39 @@ class LocalEmbedder:
         self._model = None
 
 
+class TokenPlaces:
+    """Where the tokens of a text begin, as this model reads it. Safe in several threads."""
+
+    def __init__(self) -> None:
+        import wordllama
+        from tokenizers import Tokenizer
+
+        path = Path(wordllama.__file__).parent / "tokenizers" / f"{_CONFIG}_tokenizer_config.json"
+        try:
+            self._tokenizer: Any = Tokenizer.from_file(str(path))
+        except Exception:  # the library raises nothing narrower
+            raise Unavailable("The local embedding model is not installed whole.") from None
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+
+    def __call__(self, text: str) -> Sequence[int]:
+        """Offsets in characters, in order; read in pieces, for time grows with their length."""
+        places: array[int] = array("i")
+        pieces = [match.span() for match in _PIECE.finditer(text)]
+        for first in range(0, len(pieces), _PIECES):
+            some = pieces[first : first + _PIECES]
+            encoded = self._tokenizer.encode_batch(
+                [sendable(text[start:end]) for start, end in some], add_special_tokens=False
+            )
+            for (start, _), tokens in zip(some, encoded, strict=True):
+                places.extend(start + place for place, _ in tokens.offsets)
+        return places
+
+
+_PIECE = re.compile(r"[^\n]{1,2000}")
+_PIECES = 512
+
+
 def unit(vectors: Vectors) -> Vectors:
     """Rows scaled to unit norm; rows of zero or not finite numbers become all zeros."""
     with np.errstate(invalid="ignore", over="ignore"):
@@ -70,13 +107,26 @@ def unit(vectors: Vectors) -> Vectors:
 
 
 def _load() -> Any:
-    import wordllama
+    with _logging_unchanged():
+        import wordllama
 
-    # its own look-up of the tokenizer goes to the wrong folder, then to the network
-    folder = Path(wordllama.__file__).parent
+        # its own look-up of the tokenizer goes to the wrong folder, then to the network
+        folder = Path(wordllama.__file__).parent
+        try:
+            return wordllama.WordLlama.load(
+                _CONFIG, cache_dir=folder, dim=DIMENSION, disable_download=True
+            )
+        except (FileNotFoundError, ValueError):
+            raise Unavailable("The local embedding model is not installed whole.") from None
+
+
+@contextmanager
+def _logging_unchanged() -> Iterator[None]:
+    """Importing wordllama makes every library's INFO lines appear, which may hold values (I6)."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
     try:
-        return wordllama.WordLlama.load(
-            _CONFIG, cache_dir=folder, dim=DIMENSION, disable_download=True
-        )
-    except (FileNotFoundError, ValueError):
-        raise Unavailable("The local embedding model is not installed whole.") from None
+        yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers

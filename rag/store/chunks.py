@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 
 from rag.errors import InvalidInput, SpaceMismatch
 from rag.store.cleaning import clean, clean_metadata
-from rag.store.documents import HEADING_SEPARATOR
 from rag.store.pool import Pool
 from rag.store.vectors import has_direction, to_text
-from rag.types import Chunk, EntityType, Hit, Space, Span
+from rag.types import HEADING_SEPARATOR, Chunk, EntityType, Hit, Space, Span
 
 
 @dataclass(frozen=True, slots=True)

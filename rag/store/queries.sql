@@ -80,23 +80,61 @@ select d.id, d.content_hash, d.detector
 from veilrag.documents d join veilrag.collections c on c.tenant = d.tenant and c.id = d.collection
 where c.name = %(collection)s and d.source = %(source)s
 
+-- known_documents --
+-- What is stored under these sources of a collection: (source, id, content hash, detector, file
+-- hash, origin, chunks, entities).
+select d.source, d.id, d.content_hash, d.detector, d.file_hash, d.origin, d.chunk_count, d.entities
+from veilrag.documents d join veilrag.collections c on c.tenant = d.tenant and c.id = d.collection
+where c.name = %(collection)s and d.source = any(%(sources)s)
+
+-- documents_of_origin --
+-- The documents of a collection that came from a folder: (source, id).
+select d.source, d.id
+from veilrag.documents d join veilrag.collections c on c.tenant = d.tenant and c.id = d.collection
+where c.name = %(collection)s and d.origin = %(origin)s
+order by d.source
+
+-- mark_document --
+-- Remember which bytes and which folder an unchanged document came from.
+update veilrag.documents set file_hash = %(file_hash)s, origin = %(origin)s where id = %(id)s
+
 -- put_document --
 -- Store a document or its new version under the same id: (id, is it new).
 insert into veilrag.documents (tenant, id, collection, space, source, content_hash, content,
-    metadata, facts, language, detector, chunk_count, entities)
+    metadata, facts, language, detector, chunk_count, entities, file_hash, origin)
 values (veilrag.tenant(), %(id)s, %(collection)s, %(space)s, %(source)s, %(content_hash)s,
     %(content)s, %(metadata)s::json, %(metadata)s::jsonb, %(language)s, %(detector)s, %(chunks)s,
-    %(entities)s::jsonb)
+    %(entities)s::jsonb, %(file_hash)s, %(origin)s)
 on conflict (tenant, collection, source) do update set
     space = excluded.space, content_hash = excluded.content_hash, content = excluded.content,
     metadata = excluded.metadata, facts = excluded.facts, language = excluded.language,
     detector = excluded.detector, chunk_count = excluded.chunk_count,
-    entities = excluded.entities, updated_at = now()
+    entities = excluded.entities, file_hash = excluded.file_hash, origin = excluded.origin,
+    updated_at = now()
 returning id, xmax = 0
 
 -- drop_chunks --
 -- Take the old version's chunks away.
 delete from veilrag.chunks where document = %(id)s
+
+-- drop_contents --
+-- Take the old version's parts away.
+delete from veilrag.contents where document = %(id)s
+
+-- add_content --
+-- One part of the content of a document that is read in parts.
+insert into veilrag.contents (tenant, document, n, text)
+values (veilrag.tenant(), %(id)s, %(n)s, %(text)s)
+
+-- finish_document --
+-- What is known of a document only when its last part was read.
+update veilrag.documents set content_hash = %(content_hash)s, chunk_count = %(chunks)s,
+    entities = %(entities)s::jsonb
+where id = %(id)s
+
+-- content_parts --
+-- The content of a document that was read in parts.
+select coalesce(string_agg(text, '' order by n), '') from veilrag.contents where document = %(id)s
 
 -- drop_spans --
 -- Take a document's spans away.
@@ -109,7 +147,7 @@ delete from veilrag.aliases where document = %(id)s
 -- copy_chunks --
 -- Binary COPY of a document's chunks.
 copy veilrag.incoming_chunks (tenant, id, collection, document, n, start, stop, heading, headings, page,
-    text, language, space, embedding) from stdin (format binary)
+    text, language, space, embedding, about) from stdin (format binary)
 
 -- copy_spans --
 -- Binary COPY of a document's spans.
@@ -220,3 +258,13 @@ select first, form, words, type, bool_and(weak) from veilrag.aliases
 where collection = any(%(collections)s) and form = any(%(hashes)s)
 group by first, form, words, type
 order by form, type
+
+-- server_facts --
+-- What serves: (version, pgvector's version or null, the login is a superuser or passes by row rules).
+select current_setting('server_version'),
+    (select extversion from pg_extension where extname = 'vector'),
+    (select rolsuper or rolbypassrls from pg_roles where rolname = session_user)
+
+-- logging_settings --
+-- What decides over the words that the server's log shows of statements.
+select name, setting from pg_settings where name = any(%(names)s)

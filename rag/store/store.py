@@ -57,7 +57,7 @@ class Store:
         """
         async with AsyncExitStack() as stack:
             secret = load_secret(settings)
-            owner_url, service_url = await stack.enter_async_context(_urls(settings))
+            owner_url, service_url = await stack.enter_async_context(urls(settings))
             if migrating:
                 await asyncio.to_thread(migrate, owner_url)
             pool = await stack.enter_async_context(
@@ -116,25 +116,45 @@ class Store:
 
 async def migrate_database(settings: Settings) -> list[str]:
     """Bring the schema up to date; the migrations applied. Starts the embedded server if unset."""
-    async with _urls(settings) as (owner_url, _):
+    async with urls(settings) as (owner_url, _):
         return await asyncio.to_thread(migrate, owner_url)
 
 
 async def purge_database(settings: Settings) -> Purged:
     """Take deleted documents out of the data files."""
-    async with _urls(settings) as (owner_url, _):
+    async with urls(settings) as (owner_url, _):
         return await asyncio.to_thread(purge, owner_url)
 
 
 @asynccontextmanager
-async def _urls(settings: Settings) -> AsyncIterator[tuple[str, str]]:
+async def urls(settings: Settings) -> AsyncIterator[tuple[str, str]]:
     """The owner's URL and the service's; the embedded server runs while the block lasts."""
     if settings.database_url is not None:
-        url = settings.database_url.get_secret_value()
+        url = database_url(settings)
         yield url, url
         return
     async with embedded(settings.data_dir) as endpoint:
         yield endpoint.owner_url, endpoint.service_url
+
+
+def database_url(settings: Settings) -> str:
+    """``DATABASE_URL``, with the password that stands apart from it where one does.
+
+    Raises ``Misconfigured`` when there is none, or it cannot be read.
+    """
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import make_conninfo
+
+    if settings.database_url is None:
+        raise Misconfigured("DATABASE_URL is not set.")
+    apart = settings.database_password
+    try:
+        return make_conninfo(
+            settings.database_url.get_secret_value(),
+            **({"password": apart.get_secret_value()} if apart else {}),
+        )
+    except ProgrammingError:
+        raise Misconfigured("DATABASE_URL cannot be read.") from None
 
 
 async def _check_role(pool: Pool) -> None:

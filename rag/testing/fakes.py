@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import NotFound, SpaceMismatch
-from rag.ports import OutboundGuard, Vectors
+from rag.ports import OutboundGuard, Part, Vectors
 from rag.types import (
     Alias,
     Chunk,
@@ -31,6 +33,7 @@ from rag.types import (
     EntityType,
     Hit,
     Ingested,
+    Known,
     Message,
     Score,
     ScoreCase,
@@ -92,6 +95,17 @@ class NameDetector:
         ]
 
 
+class TroubledDetector(NameDetector):
+    """A ``NameDetector`` that a text can tell to end its process or to take half a minute."""
+
+    def detect(self, text: str) -> list[Span]:
+        if "END-THE-PROCESS" in text:
+            os._exit(3)
+        if "TAKE-LONG" in text:
+            time.sleep(30)
+        return super().detect(text)
+
+
 class ScriptedChat:
     """Obeys ``ChatModel``: gives the replies in turn, the last for ever; an error is raised."""
 
@@ -137,6 +151,8 @@ class _Entry:
     chunks: list[tuple[Chunk, tuple[tuple[int, int], ...], NDArray[np.float32] | None]]
     spans: list[Span]
     aliases: list[Alias]
+    file_hash: str | None = None
+    origin: str | None = None
 
 
 @dataclass(slots=True)
@@ -214,6 +230,9 @@ class MemoryDocuments:
         embeddings: Vectors,
         spans: Sequence[Span],
         aliases: Sequence[Alias],
+        *,
+        file_hash: str | None = None,
+        origin: str | None = None,
     ) -> Ingested:
         from rag.store.documents import storable
 
@@ -248,9 +267,52 @@ class MemoryDocuments:
             ],
             spans=sorted(spans),
             aliases=list(aliases),
+            file_hash=file_hash,
+            origin=origin,
         )
         status = "replaced" if known else "ready"
         return Ingested(document.source, status, own, len(chunks), entities)
+
+    async def put_parts(
+        self,
+        collection: str,
+        space: Space,
+        head: Document,
+        content_hash: Callable[[], str],
+        detector: str,
+        parts: AsyncIterator[Part],
+        *,
+        file_hash: str | None = None,
+        origin: str | None = None,
+    ) -> Ingested:
+        read = [part async for part in parts]
+        nothing = np.zeros((0, space.dimension), dtype=np.float32)
+        return await self.put(
+            collection,
+            space,
+            replace(head, content="".join(part.text for part in read)),
+            content_hash(),
+            detector,
+            [chunk for part in read for chunk in part.chunks],
+            np.concatenate([nothing, *(part.embeddings for part in read)]),
+            [span for part in read for span in part.spans],
+            [alias for part in read for alias in part.aliases],
+            file_hash=file_hash,
+            origin=origin,
+        )
+
+    async def known(self, collection: str, sources: Sequence[str]) -> Mapping[str, Known]:
+        there = self.store.of(self.tenant, [collection])
+        return {e.stored.source: _known(e) for e in there if e.stored.source in sources}
+
+    async def of_origin(self, collection: str, origin: str) -> Mapping[str, UUID]:
+        there = self.store.of(self.tenant, [collection])
+        return {e.stored.source: e.stored.id for e in there if e.origin == origin}
+
+    async def mark(self, id: UUID, file_hash: str | None, origin: str | None) -> None:
+        entry = self.store.entries.get(id)
+        if entry is not None and entry.tenant == self.tenant:
+            entry.file_hash, entry.origin = file_hash, origin
 
     async def list_page(
         self, collection: str, limit: int, after: UUID | None
@@ -323,6 +385,8 @@ class MemorySearch:
         for entry in self._entries(filters):
             for chunk, _, _ in entry.chunks:
                 held = words(chunk.heading + "\n" + chunk.text)
+                if chunk.n == 0:
+                    held += words(_about(entry.stored))
                 shared = wanted & set(held)
                 if shared:
                     hits.append(Hit(chunk, score=len(shared) / (len(wanted) + len(held))))
@@ -360,6 +424,25 @@ class MemorySearch:
             for entry in self.store.of(self.tenant, self.collections)
             if all(_matches(entry.stored.metadata, key, value) for key, value in filters.items())
         ]
+
+
+def _about(stored: StoredDocument) -> str:
+    from rag.store.documents import about_words
+
+    return about_words(Document(stored.source, "", stored.metadata))
+
+
+def _known(entry: _Entry) -> Known:
+    stored = entry.stored
+    return Known(
+        stored.id,
+        entry.content_hash,
+        stored.detector,
+        entry.file_hash,
+        entry.origin,
+        stored.chunks,
+        stored.entities,
+    )
 
 
 def _matches(metadata: Mapping[str, Any], key: str, value: Any) -> bool:

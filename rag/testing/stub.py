@@ -150,6 +150,8 @@ class Script:
     """Fail so; the error's body quotes the prompt, as some servers do."""
     fail_first: int = 0
     """Fail with 500 this many times, then answer."""
+    refuse: Callable[[Record], int | None] | None = None
+    """The status to fail a request with, or ``None`` to answer it."""
     headers: dict[str, str] = field(default_factory=dict)
     """Further response headers (``Location``, ``Retry-After``)."""
     body: bytes | None = None
@@ -385,6 +387,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self._keep(b"")
+        if self.stub.script.status is not None:
+            self._respond(self.stub.script.status, {"error": {"message": "cannot do this"}})
+            return
         models = {"object": "list", "data": [{"id": "stub", "object": "model", "owned_by": "stub"}]}
         self._respond(200, models)
 
@@ -433,6 +438,8 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refuse(500, "for now")
         if script.reset_after == 0:
             self._reset()
+        if script.refuse and (refused := script.refuse(self.record)) is not None:
+            raise _Refuse(refused, "not this one")
         if script.status is not None:
             raise _Refuse(script.status, f"cannot do this: {self.record.body.decode()}")
         if script.body is not None:

@@ -111,7 +111,8 @@ Launch = Callable[..., Service]
 
 def environment_of(data_dir: Path, stub: Stub | None, settings: dict[str, str]) -> dict[str, str]:
     """Nothing of this process's settings but where programs are."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    names = ("PATH", "HOME", "LANG", "PYTHONPATH")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
     given = {
         "VEILRAG_DATA_DIR": str(data_dir),
         "VEILRAG_LOG_LEVEL": "DEBUG",
@@ -162,6 +163,29 @@ _tails = itertools.count()
 def service(shared_service: Service, stub: Stub) -> Service:
     """The shared service, ready."""
     return shared_service.until_ready()
+
+
+@pytest.fixture(scope="session")
+def _remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, Stub]]:
+    """One service that embeds at a stub of its own, four texts at a time."""
+    with serve_stub() as stub:
+        data_dir = tmp_path_factory.mktemp("remote") / "data"
+        settings = {"embeddings": "openai:stub-embed", "embedding_batch_texts": "4"}
+        running = Service(data_dir, environment_of(data_dir, stub, settings))
+        try:
+            yield running.until_ready(), stub
+        finally:
+            running.stop()
+        assert "Traceback" not in running.output()
+
+
+@pytest.fixture
+def remote(_remote: tuple[Service, Stub]) -> tuple[Service, Stub]:
+    """That service, ready, and its stub, empty and with the default script."""
+    service, stub = _remote
+    stub.script = Script()
+    stub.forget()
+    return service.until_ready(), stub
 
 
 @pytest.fixture

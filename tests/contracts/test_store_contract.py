@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rag.errors import InvalidInput, NotFound, SpaceMismatch
+from rag.ports import Part
 from rag.store.store import Store
 from rag.testing.database import Server, database_settings, postgres_server
 from rag.testing.fakes import BagEmbedder, MemoryStore, NameDetector
@@ -488,3 +489,91 @@ async def test_the_fake_detector_finds_given_names() -> None:
 async def test_the_store_answers_its_ping(store: AnyStore) -> None:
     """An open store is ready."""
     await store.ping()
+
+
+async def put_parts(
+    store: AnyStore, source: str, texts: Sequence[str], **given: object
+) -> Ingested:
+    """A document in parts, each one chunk; the last part raises what ``given`` says."""
+    documents = store.documents(store.default_tenant)
+
+    async def parts() -> AsyncIterator[Part]:
+        at = 0
+        for n, text in enumerate(texts):
+            vectors = await EMBEDDER.embed([text])
+            draft = ChunkDraft(n, at, at + len(text))
+            spans = (Span(at, at + 2, PERSON),)
+            alias = Alias(7, 7, 1, PERSON, weak=n > 0)
+            yield Part(at, text, (draft,), ("",), vectors, spans, (alias,))
+            at += len(text)
+        if error := given.get("error"):
+            assert isinstance(error, Exception)
+            raise error
+
+    head = Document(source, "", {"team": "north"})
+    return await documents.put_parts(
+        *("default", EMBEDDER.space, head, lambda: "hash of all", "d1", parts()),
+        file_hash="f1",
+        origin="o1",
+    )
+
+
+async def test_a_document_in_parts_is_one(store: AnyStore) -> None:
+    """One id, the whole content, spans and chunks over all of it, forms known once."""
+    done = await put_parts(store, "long.txt", ["lantern keeper. ", "granite house."])
+    assert (done.status, done.chunks, done.entities) == ("ready", 2, {"PERSON": 2})
+    assert done.id is not None
+    stored, content, spans = await store.documents(store.default_tenant).get(done.id)
+    assert (content, stored.chunks) == ("lantern keeper. granite house.", 2)
+    assert [span.start for span in spans] == [0, 16]
+    search = await reading(store)
+    [hit] = await search.lexical("granite", 5, {"team": "north"})
+    assert (hit.chunk.start, hit.chunk.text) == (16, "granite house.")
+    assert [alias.weak for alias in await search.known_forms([7])] == [False]
+
+
+async def test_a_part_that_fails_leaves_the_old_version(store: AnyStore) -> None:
+    """All parts or none."""
+    await put_parts(store, "long.txt", ["lantern"])
+    with pytest.raises(NotFound):
+        await put_parts(store, "long.txt", ["granite"], error=NotFound())
+    search = await reading(store)
+    assert len(await search.lexical("lantern", 5, {})) == 1
+    assert await search.lexical("granite", 5, {}) == []
+
+
+async def test_what_is_known_of_sources(store: AnyStore) -> None:
+    """Hashes, origin and counts of those that are there, by one look-up."""
+    documents = store.documents(store.default_tenant)
+    done = await put_parts(store, "long.txt", ["lantern"])
+    await put(store, "other.txt", "granite")
+    known = await documents.known("default", ["long.txt", "other.txt", "missing"])
+    assert set(known) == {"long.txt", "other.txt"}
+    one = known["long.txt"]
+    assert (one.id, one.content_hash, one.detector) == (done.id, "hash of all", "d1")
+    assert (one.file_hash, one.origin, one.chunks, one.entities) == ("f1", "o1", 1, {"PERSON": 1})
+    assert (known["other.txt"].file_hash, known["other.txt"].origin) == (None, None)
+    assert await documents.known("elsewhere", ["long.txt"]) == {}
+    assert await store.documents(uuid4()).known("default", ["long.txt"]) == {}
+
+
+async def test_documents_of_an_origin(store: AnyStore) -> None:
+    """Those of that folder; marking moves one to another."""
+    documents = store.documents(store.default_tenant)
+    done = await put_parts(store, "long.txt", ["lantern"])
+    await put(store, "other.txt", "granite")
+    assert done.id is not None
+    assert await documents.of_origin("default", "o1") == {"long.txt": done.id}
+    await documents.mark(done.id, "f2", "o2")
+    assert await documents.of_origin("default", "o1") == {}
+    known = await documents.known("default", ["long.txt"])
+    assert (known["long.txt"].file_hash, known["long.txt"].origin) == ("f2", "o2")
+
+
+async def test_the_first_chunk_is_found_by_source_and_metadata(store: AnyStore) -> None:
+    """And only that one; the words are no part of its text."""
+    drafts = [ChunkDraft(0, 0, 7), ChunkDraft(1, 8, 15)]
+    await put(store, "quarry_lease.pdf", "lantern granite", metadata={"by": "Dov"}, chunks=drafts)
+    search = await reading(store)
+    for query in ("quarry", "lease", "dov"):
+        assert [hit.chunk.text for hit in await search.lexical(query, 5, {})] == ["lantern"]

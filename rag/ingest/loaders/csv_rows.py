@@ -30,10 +30,10 @@ def read_csv(text: str, limits: Limits) -> Read:
     written = BoundedText(limits.characters)
     header: list[str] | None = None
     for n, row in enumerate(_rows(body, delimiter, limits)):
-        if n == 0 and _is_header(row):
+        if n == 0 and is_header(row):
             header = row
             continue
-        written.add(_line(header, row) + "\n")
+        written.add(row_line(header, row) + "\n")
     if written.length == 0 and header:
         written.add("; ".join(filter(None, header)) + "\n")
     return Read(written.whole())
@@ -82,7 +82,7 @@ def _agreement(sample: str, delimiter: str) -> tuple[float, int]:
     return count / widths.total(), width
 
 
-def _is_header(row: list[str]) -> bool:
+def is_header(row: list[str]) -> bool:
     """Names of columns: none empty or looking like data, no two alike."""
     filled = [cell for cell in row if cell]
     return (
@@ -93,7 +93,8 @@ def _is_header(row: list[str]) -> bool:
     )
 
 
-def _line(header: list[str] | None, row: list[str]) -> str:
+def row_line(header: list[str] | None, row: list[str]) -> str:
+    """``name: value; name: value``, empty cells left out."""
     names = header or []
     cells = []
     for n, value in enumerate(row):

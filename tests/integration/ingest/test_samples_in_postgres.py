@@ -157,7 +157,7 @@ async def test_a_failed_replacement_leaves_the_old_version(filled: Filled) -> No
     """A new version that is refused takes nothing of the old one away."""
     await filled.ingestor.ingest(Document("old.txt", "Quince marmalade is kept below."), "papers")
     [failed] = await filled.ingestor.ingest_many(
-        [file_of("old.txt", b"word " * (filled.settings.max_detect_chars // 5 + 1))], "papers"
+        [file_of("old.txt", b"word " * (filled.settings.max_body_bytes // 5 + 1))], "papers"
     )
     assert (failed.status, failed.error_code) == ("failed", "too_large")
     assert [c.source for c in await filled.chunks("quince marmalade")] == ["old.txt"]

@@ -181,6 +181,35 @@ async def test_remote_batches_shrink(remote: RemoteEmbedder, stub: Stub, guard: 
     assert max(len(r.inputs) for r in stub.embeddings) <= 10
 
 
+async def test_remote_batches_obey_the_settings(
+    stub: Stub, settings_for: Callable[..., Settings], guard: Any
+) -> None:
+    """Limits that are known beforehand are kept from the first request on, none is refused."""
+    stub.script.most_inputs = 10
+    own = {"embedding_batch_texts": 10, "embedding_batch_chars": 300}
+    settings = settings_for(stub.base_url, embeddings="openai:m", **own)
+    texts = [f"boat {i} " + "oar " * 10 for i in range(95)]
+    async with open_embedder(settings) as embedder:
+        stub.forget()
+        vectors = await embedder.embed(texts, guard)
+    assert vectors[94] == pytest.approx(bag_of_words(texts[94], 48), abs=1e-6)
+    assert max(len(r.inputs) for r in stub.embeddings) <= 10
+    assert max(sum(map(len, r.inputs)) for r in stub.embeddings) <= 300
+    assert sum(len(r.inputs) for r in stub.embeddings) == 95
+
+
+async def test_remote_batches_are_whole_after_a_refused_text(
+    remote: RemoteEmbedder, stub: Stub, guard: Any
+) -> None:
+    """A text that the server refuses fails its own call; later ones go as many at once as ever."""
+    stub.script.refuse = lambda record: 413 if any("mill" in x for x in record.inputs) else None
+    with pytest.raises(ModelFailed):
+        await remote.embed(["boat"] * 20 + ["mill"] + ["boat"] * 20, guard)
+    stub.forget()
+    await remote.embed([f"boat {i}" for i in range(60)], guard)
+    assert [len(r.inputs) for r in stub.embeddings] == [60]
+
+
 USELESS: dict[str, Any] = {
     "null": None,
     "zeros": [0.0] * 48,

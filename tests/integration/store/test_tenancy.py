@@ -20,6 +20,7 @@ SPACE = Space("m", 2)
 TENANT_TABLES = [
     "tenants", "collections", "documents", "chunks", "spans", "aliases", "subjects",
     "subject_chunks", "threads", "turns", "thread_mapping", "api_keys", "key_collections",
+    "contents",
 ]  # fmt: skip
 
 

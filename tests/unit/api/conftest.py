@@ -33,6 +33,7 @@ class FakeEngine:
     def reset(self) -> None:
         self.asked: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
         self.ingested: list[tuple[Any, ...]] = []
+        self.given: list[tuple[dict[str, Any], str | None]] = []
         self.fail: BaseException | None = None
         self.delay = 0.0
         self.missing: list[str] = []
@@ -69,9 +70,17 @@ class FakeEngine:
         return Preview("[PERSON_1] calls", (PreviewEntity("PERSON", 0, 13, "[PERSON_1]"),))
 
     async def ingest_bytes(
-        self, name: str, data: bytes, media_type: str | None, collection: str
+        self,
+        name: str,
+        data: bytes,
+        media_type: str | None,
+        collection: str,
+        metadata: dict[str, Any],
+        *,
+        password: str | None,
     ) -> Ingested:
         await self._work()
+        self.given.append((metadata, password))
         if name in self.refuse:
             raise self.refuse[name]
         self.ingested.append((name, data, media_type, collection))

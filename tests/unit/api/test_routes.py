@@ -171,9 +171,28 @@ def test_of_several_files_the_good_ones_enter(service: Any) -> None:
     shown = [(d["source"], d["status"], d["error"]) for d in response.json()["documents"]]
     assert shown == [
         ("a.md", "ready", None),
-        ("b.pdf", "failed", "The document has no text layer."),
+        (
+            "b.pdf",
+            "failed",
+            {"code": "no_text_layer", "message": "The document has no text layer."},
+        ),
         ("c.md", "ready", None),
     ]
+
+
+def test_the_fields_of_a_form_hold_for_all_of_its_files(service: Any) -> None:
+    """One password and one object of metadata go with each file."""
+    files = [("file", (name, b"x")) for name in ("a.pdf", "b.pdf")]
+    fields = {"password": "löwe 7", "metadata": '{"department": "legal", "year": 2020}'}
+    assert service.client.post("/documents", files=files, data=fields).status_code == 201
+    assert service.engine.given == [({"department": "legal", "year": 2020}, "löwe 7")] * 2
+
+
+def test_empty_fields_of_a_form_are_none(service: Any) -> None:
+    """What a browser sends for a field that was left empty is neither password nor metadata."""
+    files, fields = {"file": ("a.md", b"x")}, {"password": "", "metadata": ""}
+    assert service.client.post("/documents", files=files, data=fields).status_code == 201
+    assert service.engine.given == [({}, None)]
 
 
 def test_several_files_that_all_fail_are_an_error(service: Any) -> None:
@@ -193,6 +212,13 @@ def test_several_files_that_all_fail_are_an_error(service: Any) -> None:
         {"data": {"owner": "x"}, "files": {"file": ("a.md", b"x")}},
         {"data": {"collection": ["a", "b"]}, "files": {"file": ("a.md", b"x")}},
         {"data": {"collection": "a\nb"}, "files": {"file": ("a.md", b"x")}},
+        {"data": {"metadata": "[1]"}, "files": {"file": ("a.md", b"x")}},
+        {"data": {"metadata": "{not JSON"}, "files": {"file": ("a.md", b"x")}},
+        {"data": {"metadata": '{"a": NaN}'}, "files": {"file": ("a.md", b"x")}},
+        {"data": {"metadata": '{"a": "\\ud800"}'}, "files": {"file": ("a.md", b"x")}},
+        {"data": {"metadata": "[" * 90_000}, "files": {"file": ("a.md", b"x")}},
+        {"data": {"password": "x" * 1_001}, "files": {"file": ("a.md", b"x")}},
+        {"data": {"password": ["x", "y"]}, "files": {"file": ("a.md", b"x")}},
         {"files": {"file": ("x" * 501, b"x")}},
         {"data": {"file": "text, no file"}},
         {"json": {"text": "t"}},

@@ -18,7 +18,7 @@ from rag.errors import (
     TooLarge,
     VeilragError,
 )
-from rag.ingest.pipeline import Ingestor, content_hash, file_of
+from rag.ingest.pipeline import Ingestor, Progress, content_hash, file_of
 from rag.ports import Detector, OutboundGuard, Vectors
 from rag.privacy.forms import FormHasher, words_key
 from rag.privacy.policy import load_policy
@@ -316,6 +316,24 @@ async def test_whom_another_document_names_does_not_leave(kit: Kit) -> None:
     assert "Farouk" not in "".join(remote.sent)
 
 
+async def test_parts_of_a_long_document_protect_each_other() -> None:
+    """Who is named in one part, or in the metadata, does not leave with a later part."""
+
+    class First(NameDetector):
+        def detect(self, text: str) -> list[Span]:
+            return super().detect(text) if "FIRST" in text else []
+
+    kit = Kit(max_detect_chars=2_000)
+    remote = Remote()
+    text = "FIRST Ottoline Farouk.\n\n" + "Plain words.\n\n" * 300 + "Seen: Ottoline Farouk, "
+    document = Document("long.txt", text + "Bo Lindqvist-Amadi.", {"author": "Bo Lindqvist-Amadi"})
+    await kit.ingestor(detector=First(NAMES), embedder=remote).ingest(document)
+    sent = "".join(remote.sent)
+    assert "Seen" in sent
+    assert "Farouk" not in sent
+    assert "Lindqvist" not in sent
+
+
 async def test_a_trusted_embedder_gets_the_words_themselves(kit: Kit) -> None:
     """An endpoint that the operator trusts is inside the boundary."""
     remote = Remote()
@@ -334,19 +352,19 @@ async def test_one_bad_file_does_not_keep_the_others_out(kit: Kit) -> None:
         file_of("e.txt", "zwei für Ünal".encode("cp1252")),
         file_of("", b"text"),
     ]
-    told: list[tuple[int, int]] = []
-    done = await kit.ingestor().ingest_many(
-        files, "default", lambda *progress: told.append(progress)
-    )
+    told: list[Progress] = []
+    done = await kit.ingestor().ingest_many(files, "default", told.append)
     assert [(one.source, one.status, one.error_code) for one in done] == [
         ("a.txt", "ready", None),
         ("b.pdf", "failed", "malformed"),
         ("c.txt", "failed", "empty"),
-        ("d.docx", "failed", "unsupported_format"),
+        ("d.docx", "failed", "malformed"),
         ("e.txt", "ready", None),
         ("", "failed", "invalid"),
     ]
-    assert told == [(1, 1), (2, 1), (3, 1), (4, 1), (5, 2), (6, 2)]
+    assert [progress.files for progress in told] == [1, 2, 3, 4, 5, 6]
+    last = told[-1]
+    assert (last.chunks, last.failed, last.bytes) == (2, 4, last.all_bytes)
 
 
 async def test_given_metadata_wins_over_what_the_file_says(kit: Kit) -> None:
@@ -372,7 +390,7 @@ async def test_text_that_came_as_text_is_checked(
 ) -> None:
     """What does not come through a loader is held to the same limits."""
     with pytest.raises(refusal):
-        await Kit(max_detect_chars=2_000).ingestor().ingest(document)
+        await Kit(max_document_chars=2_000).ingestor().ingest(document)
 
 
 async def test_what_cannot_be_stored_is_replaced_before_detection(kit: Kit) -> None:
