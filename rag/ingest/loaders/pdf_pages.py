@@ -1,4 +1,4 @@
-"""PDF, by PDFium: pages with their numbers, form fields, comments, the document's info.
+"""PDF, by PDFium: pages with their numbers, form fields, the document's info.
 
 A page without a text layer goes through the OCR program where one is installed.
 
