@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import subprocess
@@ -32,9 +33,13 @@ def _closed() -> Iterator[None]:
 
 
 def children() -> set[int]:
-    """Converters of this process."""
-    found = psutil.Process().children(recursive=True)
-    return {child.pid for child in found if "rag.ingest.converter" in " ".join(child.cmdline())}
+    """Converters of this process; what has ended already, of whatever test, is none."""
+    found: set[int] = set()
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.ZombieProcess, psutil.NoSuchProcess):
+            if "rag.ingest.converter" in " ".join(child.cmdline()):
+                found.add(child.pid)
+    return found
 
 
 async def test_a_child_reads_what_the_loader_reads() -> None:
