@@ -57,9 +57,7 @@ def test_an_empty_file_is_no_setting(secrets: Path) -> None:
     assert not loaded().has_model
 
 
-def test_a_folder_that_is_not_there_is_said(
-    secrets: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_not_there_is_said(secrets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong folder is an error that names the setting; secrets are never silently absent."""
     monkeypatch.setenv("VEILRAG_SECRETS_DIR", str(secrets / "elsewhere"))
     with pytest.raises(Misconfigured, match="VEILRAG_SECRETS_DIR"):
