@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import random
 import re
 from collections import Counter
@@ -29,6 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from eval import statistics
 from rag.privacy.shapes import SHAPES, Finder, Shape
 
 Write = Callable[[str, int, str], str]
@@ -278,15 +278,9 @@ def _bounded(pattern: str) -> str:
     return rf"(?<![A-Za-z0-9]){pattern}(?![A-Za-z0-9])"
 
 
-def wilson(hits: int, total: int, z: float = 1.96) -> tuple[float, float]:
-    """Wilson's score interval of ``hits / total``."""
-    if not total:
-        return 0.0, 1.0
-    rate, square = hits / total, z * z
-    middle = rate + square / (2 * total)
-    half = z * math.sqrt(rate * (1 - rate) / total + square / (4 * total * total))
-    scale = 1 + square / total
-    return (middle - half) / scale, (middle + half) / scale
+def wilson(hits: int, total: int) -> tuple[float, float]:
+    """The 95 % interval of ``hits / total``; all of 0-1 where nothing was counted."""
+    return statistics.wilson(hits, total) or (0.0, 1.0)
 
 
 class Model:

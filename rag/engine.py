@@ -139,7 +139,7 @@ class Engine:
         """
         self._check(question, rewrite_n, top_k)
         if not anonymize:
-            self._check_trust(with_evaluation)
+            self._check_trust()
         context = await self._context(retriever, collection, filters or {}, policy, tenant)
         if not anonymize:
             context = unguarded(context)
@@ -188,13 +188,14 @@ class Engine:
         if not 1 <= top_k <= MOST_HITS:
             raise InvalidInput(f"top_k must be 1 to {MOST_HITS}.")
 
-    def _check_trust(self, with_evaluation: bool) -> None:
-        """``anonymize=False`` only where every endpoint of the request is trusted."""
-        endpoints = [part.trusted for part in (self.chat,) if part is not None]
+    def _check_trust(self) -> None:
+        """``anonymize=False`` only where every endpoint of the request is trusted.
+
+        The judge is asked at the chat model's endpoint.
+        """
+        endpoints = [] if self.chat is None else [self.chat.trusted]
         if self.embedder.remote:
             endpoints.append(self.embedder.trusted)
-        if with_evaluation and self.chat is not None:
-            endpoints.append(self.chat.trusted)
         if not endpoints or not all(endpoints):
             raise NotAllowed("anonymize=false needs every model endpoint to be trusted.")
 
@@ -336,13 +337,11 @@ class Engine:
 
     async def ready(self) -> list[str]:
         """The names of the parts that do not answer; none when ready."""
-        missing = []
-        for name, part in (("database", self.store),):
-            try:
-                await part.ping()
-            except VeilragError:
-                missing.append(name)
-        return missing
+        try:
+            await self.store.ping()
+        except VeilragError:
+            return ["database"]
+        return []
 
 
 async def _assemble(settings: Settings, stack: AsyncExitStack) -> Engine:
